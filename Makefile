@@ -1,0 +1,39 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+DEMO := .venv-demo
+DEV := .venv
+
+.PHONY: demo test lint zoo clean
+
+demo: $(DEMO)/installed
+	$(DEMO)/bin/traincast layers resnet50 --batch 32 --by kind --html demo-layers.html
+	$(DEMO)/bin/traincast memory resnet50 --batch 64 --optimizer adam --on T4 --html demo-memory.html
+
+test: lint
+	$(DEV)/bin/pytest -n 2
+
+lint: $(DEV)/installed
+	$(DEV)/bin/ruff format --check src tests benchmarks
+	$(DEV)/bin/ruff check src tests benchmarks
+	$(DEV)/bin/mypy
+	$(DEV)/bin/lint-imports
+
+# Captures the zoo again and writes src/traincast/data/zoo/*.trace.
+zoo: $(DEV)/installed
+	$(DEV)/bin/python -m traincast.frontend.build_zoo
+
+$(DEMO)/installed: pyproject.toml
+	$(PYTHON) -m venv $(DEMO)
+	$(DEMO)/bin/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+# torch first and pinned: an unpinned torch pulls gigabytes of CUDA packages.
+$(DEV)/installed: pyproject.toml
+	$(PYTHON) -m venv $(DEV)
+	$(DEV)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	$(DEV)/bin/python -m pip install --quiet torch==2.13.0
+	$(DEV)/bin/python -m pip install --quiet --group dev --editable .
+	touch $@
+
+clean:
+	rm -rf $(DEMO) $(DEV) demo-*.html .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -1,0 +1,37 @@
+"""traincast: what will this training run take, before you rent the GPUs?
+
+The names below are the supported interface; all else may change. They are imported when first used, so that
+`import traincast` costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from traincast.api import capture, estimate_memory, load_model
+    from traincast.errors import TraincastError
+    from traincast.trace.trace import Trace
+
+_HOME = {
+    "capture": "traincast.api",
+    "estimate_memory": "traincast.api",
+    "load_model": "traincast.api",
+    "Trace": "traincast.trace.trace",
+    "TraincastError": "traincast.errors",
+}
+
+__all__ = ["Trace", "TraincastError", "capture", "estimate_memory", "load_model"]
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'traincast' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])

@@ -1,0 +1,65 @@
+"""What can go wrong, in words a user can act on.
+
+TraincastError
+├── InputError                a value that cannot be right (batch size 0, unknown precision)
+│   ├── UnknownModelError     a model name or path that leads nowhere
+│   └── UnknownDeviceError    a device name that is not in the table, or could mean several
+├── FileFormatError           a file that is truncated, foreign or of another version
+├── MissingExtraError         an optional package that this question needs is not installed
+└── CaptureError              a model whose training step cannot be recorded
+    ├── DataDependentError    what runs next depends on the values of a tensor
+    └── BatchDependentError   the step is not the same list of ops at every batch size
+
+Every message names what was given, what is wrong with it and what would be right, in one sentence or two.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class TraincastError(Exception):
+    """Base of everything that traincast raises on purpose."""
+
+
+class InputError(TraincastError, ValueError):
+    """A value that cannot be right."""
+
+
+class UnknownModelError(InputError):
+    """A model name or path that leads nowhere."""
+
+
+class UnknownDeviceError(InputError):
+    """A device name that is not in the table, or could mean several."""
+
+
+class FileFormatError(TraincastError):
+    """A file that is truncated, foreign or of another version."""
+
+
+class MissingExtraError(TraincastError, ImportError):
+    """An optional package that this question needs is not installed."""
+
+    def __init__(self, what: str, *, extra: str) -> None:
+        super().__init__(f"{what} needs the '{extra}' extra: pip install 'traincast[{extra}]'.")
+
+
+class CaptureError(TraincastError):
+    """A model whose training step cannot be recorded."""
+
+
+class DataDependentError(CaptureError):
+    """What runs next depends on the values of a tensor, and a capture has no values."""
+
+
+class BatchDependentError(CaptureError):
+    """The step is not the same list of ops, or not affine in its shapes, at every batch size."""
+
+
+def close_names(given: str, known: Iterable[str], *, most: int = 3) -> str:
+    """A sentence fragment with the nearest known names, or an empty string."""
+    lookup = {name.lower(): name for name in known}
+    near = difflib.get_close_matches(given.lower(), lookup, n=most, cutoff=0.6)
+    return f" Close names: {', '.join(lookup[name] for name in near)}." if near else ""

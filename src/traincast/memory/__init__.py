@@ -1,0 +1,1 @@
+"""Does it fit? Peak bytes of a training step by kind."""

@@ -1,0 +1,1 @@
+"""What does one training step ask of a device? The trace: ops with shapes, dtypes, phase and module."""

@@ -6,6 +6,11 @@ used only where numbers enter (loaders, command line) and leave (report).
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 KILO, MEGA, GIGA, TERA, PETA = 1e3, 1e6, 1e9, 1e12, 1e15
 KIB, MIB, GIB, TIB = 2**10, 2**20, 2**30, 2**40
 
@@ -21,33 +26,89 @@ def _digits(value: float) -> str:
     return f"{value:.1f}" if abs(value) >= 9.995 else f"{value:.2f}"
 
 
-def show_count(value: float, unit: str = "") -> str:
-    """4.09e9 with unit 'flop' reads '4.09 Gflop'; whole numbers below a thousand stay whole."""
+def count_unit(value: float, unit: str = "") -> tuple[float, str]:
+    """The decimal unit in which a value is best read, with its size: (1e9, 'Gflop') for 4.09e9 flop."""
     for size, prefix in _DECIMAL:
         if abs(value) >= size * 0.9995:
-            return f"{_digits(value / size)} {prefix}{unit}".rstrip()
-    shown = f"{value:.0f}" if float(value).is_integer() else _digits(value)
-    return f"{shown} {unit}".rstrip()
+            return size, f"{prefix}{unit}"
+    return 1.0, unit
+
+
+def bytes_unit(value: float) -> tuple[float, str]:
+    """The binary unit in which a number of bytes is best read, and its size."""
+    for size, unit in _BINARY:
+        if abs(value) >= size * 0.9995:
+            return float(size), unit
+    return 1.0, "B"
+
+
+def duration_unit(value_s: float) -> tuple[float, str]:
+    """The unit in which a duration is best read, and its seconds."""
+    if value_s == 0:
+        return 1.0, "s"
+    for size, unit in _DURATIONS:
+        if abs(value_s) >= size * 0.9995:
+            return size, unit
+    return 1e-9, "ns"
+
+
+def show_count(value: float, unit: str = "") -> str:
+    """4.09e9 with unit 'flop' reads '4.09 Gflop'; whole numbers below a thousand stay whole."""
+    size, prefixed = count_unit(value, unit)
+    whole = size == 1 and float(value).is_integer()
+    return f"{value:.0f} {prefixed}".rstrip() if whole else f"{_digits(value / size)} {prefixed}".rstrip()
+
+
+def show_flop(value: float) -> str:
+    """4.09e9 reads '4.09 Gflop'."""
+    return show_count(value, "flop")
+
+
+def show_flop_per_s(value: float) -> str:
+    """8.1e12 reads '8.10 Tflop/s'."""
+    return show_count(value, "flop/s")
 
 
 def show_bytes(value: float) -> str:
     """Binary units, as memory is sold and as drivers report it."""
-    for size, unit in _BINARY:
-        if abs(value) >= size * 0.9995:
-            return f"{_digits(value / size)} {unit}"
-    return f"{value:.0f} B"
+    size, unit = bytes_unit(value)
+    return f"{value:.0f} B" if size == 1 else f"{_digits(value / size)} {unit}"
+
+
+def show_bytes_per_s(value: float) -> str:
+    """Decimal units, as bandwidth is sold: 3.2e11 reads '320 GB/s'."""
+    return show_count(value, "B/s")
 
 
 def show_duration(value_s: float) -> str:
     """The largest unit that leaves at least one: 0.0123 reads '12.3 ms'."""
-    if value_s == 0:
-        return "0 s"
-    for size, unit in _DURATIONS:
-        if abs(value_s) >= size * 0.9995:
-            return f"{_digits(value_s / size)} {unit}"
-    return f"{_digits(value_s * 1e9)} ns"
+    size, unit = duration_unit(value_s)
+    return f"0 {unit}" if value_s == 0 else f"{_digits(value_s / size)} {unit}"
 
 
 def show_percent(fraction: float) -> str:
     """0.0712 reads '7.1 %'."""
     return f"{100 * fraction:.1f} %"
+
+
+def show_integer(value: float) -> str:
+    """Every digit, in groups of three: 25557032 reads '25,557,032'."""
+    return f"{value:,.0f}"
+
+
+def show_ratio(value: float) -> str:
+    """Three significant digits without a unit: 203.125 reads '203'."""
+    return _digits(value)
+
+
+def show_usd(value: float) -> str:
+    """Cents, and parts of a cent only where there is nothing else: '$12.34', '$0.0021'."""
+    sign, amount = ("-" if value < 0 else ""), abs(value)
+    if 0 < amount < 0.00005:
+        return "less than $0.0001" if value > 0 else f"-${amount:.1g}"
+    return f"{sign}${amount:.4f}" if 0 < amount < 0.005 else f"{sign}${amount:,.2f}"
+
+
+def show_shape(shape: Iterable[int]) -> str:
+    """(64, 3, 7, 7) reads '64x3x7x7'; a scalar has no dimensions."""
+    return "x".join(str(size) for size in shape) or "scalar"

@@ -1,0 +1,45 @@
+"""The `traincast` command: one line on stderr and an exit code for everything that can go wrong."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from traincast.errors import TraincastError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_USER_MISTAKE, _INTERRUPTED, _PIPE_CLOSED = 2, 130, 1
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command line and give its exit code; our errors become one line, bugs keep their traceback."""
+    try:
+        from traincast.cli.app import app
+
+        try:
+            app(args=list(arguments), prog_name="traincast")
+        finally:
+            sys.stdout.flush()  # a closed pipe must show here, where it is handled, and not when Python exits
+    except SystemExit as done:
+        return done.code if isinstance(done.code, int) else int(done.code is not None)
+    except TraincastError as error:
+        sys.stderr.write(f"Error: {' '.join(str(error).split())}\n")
+        return _USER_MISTAKE
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _PIPE_CLOSED
+    return 0
+
+
+def main() -> None:
+    """Entry point of the installed command."""
+    sys.exit(run(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

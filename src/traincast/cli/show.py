@@ -1,0 +1,69 @@
+"""The last step of every command: print the answer, write the files that were asked for."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from traincast.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from traincast.report.document import Document
+
+
+def show(
+    document: Document,
+    *,
+    as_json: bool = False,
+    html: Path | None = None,
+    png: Path | None = None,
+    data: dict[str, Any] | None = None,
+) -> None:
+    """Text or JSON to stdout, pages and images to files, and where these are to stderr.
+
+    `data` is what the Python result holds; without it JSON repeats the tables of the document.
+    """
+    if as_json:
+        from traincast.report.json_ import to_dict, to_json
+
+        typer.echo(to_json(to_dict(document) if data is None else data))
+    else:
+        typer.echo(_text(document), nl=False)
+    if html is not None:
+        from traincast.report.files import write_file
+        from traincast.report.html import to_html
+
+        typer.echo(f"Wrote {write_file(html, to_html(document))}", err=True)
+    if png is not None:
+        _write_images(document, png)
+
+
+def _text(document: Document) -> str:
+    """A terminal gets colours and its own width; a pipe gets one line per row, however long."""
+    from traincast.report.text import to_text
+
+    is_terminal = sys.stdout.isatty()
+    has_width = is_terminal or "COLUMNS" in os.environ
+    return to_text(
+        document,
+        width=shutil.get_terminal_size().columns if has_width else None,
+        color=is_terminal and os.environ.get("TERM") != "dumb" and "NO_COLOR" not in os.environ,
+    )
+
+
+def _write_images(document: Document, path: Path) -> None:
+    """One chart goes to the path; further ones beside it, numbered from 2."""
+    from traincast.report.files import write_file
+    from traincast.report.png import to_png
+
+    if not document.charts:
+        raise InputError(f"'{document.title}' has no chart to write to '{path}'.")
+    for number, chart in enumerate(document.charts, start=1):
+        numbered = path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")
+        typer.echo(f"Wrote {write_file(numbered, to_png(chart))}", err=True)

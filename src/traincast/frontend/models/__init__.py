@@ -1,0 +1,1 @@
+"""The zoo: well-known networks in PyTorch, one family a file, and the registry that names them."""

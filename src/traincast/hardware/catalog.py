@@ -1,0 +1,95 @@
+"""Finding a device by the names that people give it.
+
+`T4`, `rtx3090` and `Tesla V100-SXM2-16GB` each mean one device. `v100` could mean four, with up to twice the
+memory, and is refused with their names: a forecast for the wrong one would look just as good.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from traincast.errors import UnknownDeviceError, close_names
+from traincast.hardware.device_table import builtin_devices, name_key, name_parts, read_device_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from traincast.hardware.device import Device
+
+# Words that drivers and shops put before a name, and those that ours begin with but people leave out (3090).
+_VENDOR_WORDS = ("nvidia", "amd", "tesla", "geforce", "instinct")
+_SERIES_WORDS = ("quadro", "rtx", "gtx")
+# Parts that tell apart versions of one product and may be left out where only one version is known. Others
+# (MaxQ, Laptop, Super, Ti) tell apart products, and the one without them need not be in the table.
+_VERSION = re.compile(r"pcie|sxm\d*|nvl|\d+gb|die|gcd|ada")
+
+
+def all_devices(devices_file: str | Path | None = None) -> tuple[Device, ...]:
+    """Every known device; those of a user's file come first and replace built-in ones of the same name."""
+    if devices_file is None:
+        return builtin_devices()
+    own = read_device_file(devices_file)
+    replaced = {name_key(device.name) for device in own}
+    return own + tuple(device for device in builtin_devices() if name_key(device.name) not in replaced)
+
+
+def find_device(name: str, *, devices_file: str | Path | None = None) -> Device:
+    """The one device that `name` can mean; case, spaces, dashes and underscores do not matter."""
+    devices = all_devices(devices_file)
+    for device in devices:
+        if name_key(name) in (name_key(own) for own in (device.name, *device.aliases)):
+            return device
+    asked = "".join(_after(_VENDOR_WORDS, name_parts(name)))
+    found = [device for device in devices if asked in _short_names(device)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        *most, last = (device.name for device in found)
+        raise UnknownDeviceError(f"'{name}' could mean {', '.join(most)} or {last}: name one of them.")
+    close = close_names(name, (device.name for device in devices))
+    raise UnknownDeviceError(
+        f"No device named '{name}'.{close} "
+        f"'traincast devices' lists all {len(devices)}; --devices FILE adds your own."
+    )
+
+
+def matching_devices(
+    devices: Iterable[Device],
+    *,
+    text: str = "",
+    vendor: str | None = None,
+    arch: str | None = None,
+    min_memory_bytes: float = 0,
+) -> tuple[Device, ...]:
+    """Those whose name or an alias contains `text`, of that vendor and architecture, with enough memory."""
+    return tuple(
+        device
+        for device in devices
+        if any(name_key(text) in name_key(name) for name in (device.name, *device.aliases))
+        and (vendor is None or name_key(vendor) == name_key(device.vendor))
+        and (arch is None or name_key(arch) == name_key(device.arch))
+        and device.memory_bytes >= min_memory_bytes
+    )
+
+
+def _after(words: Sequence[str], parts: Sequence[str]) -> Sequence[str]:
+    """The parts after any leading words; at least one part stays."""
+    while len(parts) > 1 and parts[0] in words:
+        parts = parts[1:]
+    return parts
+
+
+def _short_names(device: Device) -> Iterator[str]:
+    """Keys of what people call it for short: 'A100-80GB' for 'A100-PCIe-80GB', '3090' for 'RTX-3090'."""
+    yield from ("".join(_after(_VENDOR_WORDS, name_parts(alias))) for alias in device.aliases)
+    parts = name_parts(device.name)
+    n_series_words = len(parts) - len(_after(_SERIES_WORDS, parts))
+    for start in range(n_series_words + 1):
+        kept = parts[start:]
+        versions = [i for i in range(1, len(kept)) if _VERSION.fullmatch(kept[i])]
+        for n_left_out in range(len(versions) + 1):
+            for left_out in combinations(versions, n_left_out):
+                yield "".join(part for i, part in enumerate(kept) if i not in left_out)

@@ -1,0 +1,202 @@
+"""Device tables on disk: the one that ships with traincast, and files of users' own.
+
+The header carries the unit and a cell the number as its source prints it, so that a reviewer can compare the
+two; here is the only place that converts. A file says what it means or is refused: an unknown column is more
+likely a misspelt one than a remark.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+import io
+import math
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from traincast.errors import FileFormatError, InputError, close_names
+from traincast.hardware.device import MAY_BE_ZERO, Device
+from traincast.units import GIB, GIGA, MEGA, MIB, TERA
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """What a column holds and which field of Device it fills, once multiplied by `factor`."""
+
+    field: str | None
+    holds: Literal["text", "names", "number", "whole"] = "text"
+    factor: float = 1
+
+
+_COLUMNS = {
+    "name": _Cell("name"),
+    "aliases": _Cell("aliases", "names"),
+    "kind": _Cell("kind"),
+    "vendor": _Cell("vendor"),
+    "arch": _Cell("arch"),
+    "process_nm": _Cell("process_nm", "number"),
+    "year": _Cell("year", "whole"),
+    "n_sm": _Cell("n_sm", "whole"),
+    "boost_clock_mhz": _Cell("boost_clock_hz", "number", MEGA),
+    "fp32_tflop_per_s": _Cell("fp32_flop_per_s", "number", TERA),
+    "fp32_matrix_tflop_per_s": _Cell("fp32_matrix_flop_per_s", "number", TERA),
+    "tf32_dense_tflop_per_s": _Cell("tf32_flop_per_s", "number", TERA),
+    "fp16_dense_tflop_per_s": _Cell("fp16_flop_per_s", "number", TERA),
+    "bf16_dense_tflop_per_s": _Cell("bf16_flop_per_s", "number", TERA),
+    "memory_gib": _Cell("memory_bytes", "number", GIB),
+    "memory_gb_per_s": _Cell("memory_bytes_per_s", "number", GIGA),
+    "l2_mib": _Cell("l2_bytes", "number", MIB),
+    "tdp_w": _Cell("tdp_w", "number"),
+    "pcie_gen": _Cell("pcie_gen", "whole"),
+    "nvlink_gb_per_s": _Cell("nvlink_bytes_per_s", "number", GIGA),
+    "source": _Cell("source"),
+    "accessed": _Cell(None),
+    "notes": _Cell("notes"),
+}
+_REQUIRED = ("name", "fp32_tflop_per_s", "memory_gib", "memory_gb_per_s")
+_IN_BYTES = ("memory_bytes", "l2_bytes")
+
+
+@lru_cache(maxsize=1)
+def builtin_devices() -> tuple[Device, ...]:
+    """The table that ships with traincast, in its own order."""
+    text = importlib.resources.files("traincast").joinpath("data/devices.csv").read_text(encoding="utf-8")
+    return tuple(_device(row, where) for where, row in _csv_rows(text, "devices.csv"))
+
+
+def read_device_file(path: str | Path) -> tuple[Device, ...]:
+    """Devices of a user's own: CSV, or TOML with one [[device]] table each, in the columns of devices.csv.
+
+    Required are name, fp32_tflop_per_s, memory_gib and memory_gb_per_s. A tensor rate left out is unknown:
+    write 0 for units that the device does not have.
+    """
+    path = Path(path)
+    readers = {".csv": _csv_rows, ".toml": _toml_rows}
+    if path.suffix.lower() not in readers:
+        raise FileFormatError(f"Device file '{path}' should end in .csv or .toml.")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise FileFormatError(f"Device file '{path}' is not UTF-8 text.") from None
+    except OSError as error:
+        raise InputError(f"Device file '{path}' cannot be read: {error.strerror}.") from None
+    devices = []
+    taken: set[str] = set()
+    for where, row in readers[path.suffix.lower()](text, str(path)):
+        _check_columns(row, where)
+        device = _device(row, where)
+        for column, names in (("name", (device.name,)), ("aliases", device.aliases)):
+            for name in names:
+                if name_key(name) in taken:
+                    raise FileFormatError(
+                        f"{where}, column {column}: '{name}' is already taken in this file."
+                    )
+                taken.add(name_key(name))
+        devices.append(device)
+    if not devices:
+        raise FileFormatError(f"Device file '{path}' holds no devices.")
+    return tuple(devices)
+
+
+def name_parts(name: str) -> list[str]:
+    """The words of a name; case, spaces, dashes and underscores do not matter."""
+    return [part for part in re.split(r"[\s_\-]+", name.casefold()) if part]
+
+
+def name_key(name: str) -> str:
+    """What two spellings of one name have in common: 'RTX 3090', 'rtx-3090' and 'rtx3090' are one."""
+    return "".join(name_parts(name))
+
+
+def _csv_rows(text: str, file: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Each row with the words that name it in an error."""
+    import csv
+
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        header = [column.strip() for column in next(reader, [])]
+        if len(set(header)) < len(header):
+            raise FileFormatError(f"Device file '{file}' names a column twice in its header.")
+        for number, cells in enumerate((row for row in reader if any(row)), start=1):
+            row = dict(zip(header, cells, strict=False))
+            where = _where(file, number, row)
+            if len(cells) != len(header):
+                raise FileFormatError(f"{where} has {len(cells)} cells where the header has {len(header)}.")
+            yield where, row
+    except csv.Error as error:
+        raise FileFormatError(f"Device file '{file}' is not a CSV table: {error}.") from None
+
+
+def _toml_rows(text: str, file: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Each [[device]] table with the words that name it in an error."""
+    import tomllib
+
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise FileFormatError(f"Device file '{file}' is not TOML: {str(error).rstrip('.')}.") from None
+    rows = content.pop("device", [])
+    if content or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise FileFormatError(f"Device file '{file}' should hold [[device]] tables and nothing else.")
+    for number, row in enumerate(rows, start=1):
+        yield _where(file, number, row), row
+
+
+def _where(file: str, number: int, row: Mapping[str, Any]) -> str:
+    name = str(row.get("name", "")).strip()
+    return f"Device file '{file}', row {number}" + (f" ('{name}')" if name else "")
+
+
+def _check_columns(row: Mapping[str, Any], where: str) -> None:
+    for column in row:
+        if column not in _COLUMNS:
+            close = close_names(column, _COLUMNS) or f" Known are {', '.join(_COLUMNS)}."
+            raise FileFormatError(f"{where}: unknown column '{column}'.{close}")
+    for column in _REQUIRED:
+        if str(row.get(column, "")).strip() == "":
+            raise FileFormatError(f"{where}: column {column} is required and missing or empty.")
+
+
+def _device(row: Mapping[str, Any], where: str) -> Device:
+    fields: dict[str, Any] = {"fp32_flop_per_s": None}
+    for column, cell in _COLUMNS.items():
+        raw = row.get(column, "")
+        if cell.field is None or (isinstance(raw, str) and not raw.strip()):
+            continue
+        value = _value(raw, cell, f"{where}, column {column}")
+        fields[cell.field] = round(value) if cell.field in _IN_BYTES else value
+    try:
+        return Device(**fields)
+    except InputError as error:
+        raise FileFormatError(f"{where}: {error}") from None
+
+
+def _value(raw: Any, cell: _Cell, where: str) -> Any:
+    """A cell of CSV (always text) or TOML (typed), as Device wants it."""
+    if cell.holds == "names":
+        names = raw if isinstance(raw, list) else str(raw).split(";")
+        return tuple(str(name).strip() for name in names if str(name).strip())
+    if isinstance(raw, bool) or not isinstance(raw, str | int | float):
+        raise FileFormatError(f"{where}: {raw!r} is neither text nor a number.")
+    if cell.holds == "text":
+        return str(raw).strip()
+    try:
+        number = float(raw)
+    except (ValueError, OverflowError):
+        raise FileFormatError(f"{where}: {raw!r} is not a number.") from None
+    if (
+        not math.isfinite(number * cell.factor)
+        or number < 0
+        or (number == 0 and cell.field not in MAY_BE_ZERO)
+    ):
+        raise FileFormatError(f"{where}: {raw!r} is out of range.")
+    if cell.holds == "whole":
+        if not number.is_integer():
+            raise FileFormatError(f"{where}: {raw!r} is not a whole number.")
+        return int(number)
+    return float(f"{number * cell.factor:.15g}")  # 66.9 x 1e12 is 66900000000000.01 in floating point

@@ -1,0 +1,43 @@
+"""Bytes that are alive while each op runs, from the lifetimes of the storages."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from traincast.trace.graph import Graph, Ints, StorageKind
+
+N_KINDS = len(StorageKind)
+
+
+def alive_bytes(graph: Graph, batch_sizes: Ints) -> Ints:
+    """Total bytes alive during each op: one row a batch size."""
+    changes = np.zeros((len(batch_sizes), graph.n_ops + 1), dtype=np.int64)
+    _accumulate(changes, graph, graph.storage_bytes(batch_sizes), np.arange(graph.n_storages))
+    return np.cumsum(changes[:, :-1], axis=1)
+
+
+def alive_bytes_by_kind(graph: Graph, batch_size: int) -> Ints:
+    """Bytes alive during each op: one row a StorageKind."""
+    sizes = graph.storage_bytes(np.array([batch_size]))
+    rows = np.zeros((N_KINDS, graph.n_ops), dtype=np.int64)
+    for kind in StorageKind:
+        changes = np.zeros((1, graph.n_ops + 1), dtype=np.int64)
+        _accumulate(changes, graph, sizes, np.flatnonzero(graph.storage_kind == kind))
+        rows[kind] = np.cumsum(changes[0, :-1])
+    return rows
+
+
+def peak_bytes(graph: Graph, batch_sizes: Ints) -> Ints:
+    """The most bytes alive at once, for each batch size. In slices, so that a long sweep needs little memory."""
+    width = max(1, 4_000_000 // max(1, graph.n_storages + graph.n_ops + len(graph.dim_base)))
+    parts = [
+        alive_bytes(graph, batch_sizes[start : start + width]).max(axis=1, initial=0)
+        for start in range(0, len(batch_sizes), width)
+    ]
+    return np.concatenate(parts)
+
+
+def _accumulate(changes: Ints, graph: Graph, sizes: Ints, storages: Ints) -> None:
+    rows = np.arange(len(sizes))[:, None]
+    np.add.at(changes, (rows, np.maximum(graph.storage_alloc[storages], 0)), sizes[:, storages])
+    np.subtract.at(changes, (rows, graph.storage_free[storages]), sizes[:, storages])

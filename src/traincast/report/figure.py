@@ -1,0 +1,138 @@
+"""A chart as a plain plotly figure: a dictionary, so that plotly's slow Python classes are not needed."""
+
+from __future__ import annotations
+
+import html
+import math
+from typing import TYPE_CHECKING, Any
+
+from traincast.report.json_ import plain
+from traincast.report.table import Show, show_value
+from traincast.units import bytes_unit, count_unit, duration_unit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from traincast.report.chart import Chart, ReferenceLine, Series
+
+# Paul Tol's bright scheme: distinct for colour-blind readers, on white and on black.
+COLORS = ("#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377", "#999999")
+_TRACE: dict[str, dict[str, Any]] = {
+    "line": {"type": "scatter", "mode": "lines+markers"},
+    "scatter": {"type": "scatter", "mode": "markers"},
+    "stacked_area": {"type": "scatter", "mode": "lines", "stackgroup": "all", "line": {"width": 0.5}},
+    "bar": {"type": "bar"},
+    "stacked_bar": {"type": "bar"},
+}
+
+
+def to_figure(chart: Chart, *, with_title: bool) -> dict[str, Any]:
+    """Data and layout for plotly. Each axis is divided by one unit, which joins its label: 'memory (GiB)'."""
+    x_size, x_unit = _axis_unit(_x_values(chart), chart.x_show)
+    y_size, y_unit = _axis_unit(_y_values(chart), chart.y_show)
+    layout: dict[str, Any] = {
+        "xaxis": _axis(chart.x_label, x_unit, is_log=chart.log_x),
+        "yaxis": _axis(chart.y_label, y_unit, is_log=chart.log_y),
+        "barmode": "stack" if chart.kind == "stacked_bar" else "group",
+        "colorway": list(COLORS),
+        "plot_bgcolor": "#ffffff",
+        "font": {"family": "system-ui, sans-serif", "size": 13},
+        "hovermode": "closest",
+        "showlegend": len(chart.series) > 1,
+        "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0},
+        "margin": {"l": 70, "r": 20, "t": 90 if with_title else 40, "b": 60},
+        "shapes": [_line(line, x_size, y_size) for line in chart.reference_lines],
+        "annotations": [_label(line, chart, x_size, y_size) for line in chart.reference_lines],
+    }
+    if with_title:
+        layout["title"] = {"text": _escaped(chart.title)}
+    if chart.kind not in ("bar", "stacked_bar"):
+        layout["yaxis"]["rangemode"] = "normal" if chart.log_y else "tozero"
+    figure = {"data": [_trace(series, chart, x_size, y_size) for series in chart.series], "layout": layout}
+    result: dict[str, Any] = plain(figure)
+    return result
+
+
+def _trace(series: Series, chart: Chart, x_size: float, y_size: float) -> dict[str, Any]:
+    texts = list(series.text) or [
+        f"{show_value(x, 'text' if isinstance(x, str) else chart.x_show)}: {show_value(y, chart.y_show)}"
+        for x, y in zip(series.x, series.y, strict=True)
+    ]
+    return {
+        **_TRACE[chart.kind],
+        "name": _escaped(series.name),
+        "x": [_escaped(x) if isinstance(x, str) else x / x_size for x in series.x],
+        "y": [None if y is None else y / y_size for y in series.y],
+        "hovertext": [_escaped(text) for text in texts],
+        "hovertemplate": "%{hovertext}",
+    }
+
+
+def _axis(label: str, unit: str, *, is_log: bool) -> dict[str, Any]:
+    text = f"{label} ({unit})" if unit else label
+    axis: dict[str, Any] = {
+        "title": {"text": _escaped(text)},
+        "automargin": True,
+        "exponentformat": "SI",
+        "gridcolor": "#d8dee4",
+    }
+    return {**axis, "type": "log"} if is_log else axis
+
+
+def _axis_unit(values: Iterable[Any], show: Show) -> tuple[float, str]:
+    """The unit in which the largest value is best read, for the whole axis."""
+    largest = max((abs(value) for value in values if _is_finite(value)), default=0.0)
+    if show == "duration":
+        return duration_unit(largest)
+    if show == "bytes":
+        return bytes_unit(largest)
+    if show == "percent":
+        return 0.01, "%"
+    names = {"flop": "flop", "flop_per_s": "flop/s", "bytes_per_s": "B/s"}
+    if show in names:
+        return count_unit(largest, names[show])
+    return 1.0, "USD" if show == "usd" else ""
+
+
+def _x_values(chart: Chart) -> list[Any]:
+    lines = [line.value for line in chart.reference_lines if line.axis == "x"]
+    return [*lines, *(x for series in chart.series for x in series.x)]
+
+
+def _y_values(chart: Chart) -> list[Any]:
+    lines = [line.value for line in chart.reference_lines if line.axis == "y"]
+    if chart.kind not in ("stacked_area", "stacked_bar"):
+        return [*lines, *(y for series in chart.series for y in series.y)]
+    heights: dict[Any, float] = {}
+    for series in chart.series:
+        for x, y in zip(series.x, series.y, strict=True):
+            heights[x] = heights.get(x, 0.0) + (y if y is not None and math.isfinite(y) else 0.0)
+    return [*lines, *heights.values()]
+
+
+def _is_finite(value: Any) -> bool:
+    return value is not None and not isinstance(value, str) and math.isfinite(value)
+
+
+def _line(line: ReferenceLine, x_size: float, y_size: float) -> dict[str, Any]:
+    style = {"type": "line", "line": {"dash": "dash", "width": 1.5, "color": "#999999"}}
+    if line.axis == "x":
+        at = line.value / x_size
+        return {**style, "xref": "x", "yref": "paper", "x0": at, "x1": at, "y0": 0, "y1": 1}
+    at = line.value / y_size
+    return {**style, "xref": "paper", "yref": "y", "x0": 0, "x1": 1, "y0": at, "y1": at}
+
+
+def _label(line: ReferenceLine, chart: Chart, x_size: float, y_size: float) -> dict[str, Any]:
+    """The name of a reference line at its end. On log axes annotations, unlike shapes, take the logarithm."""
+    size, is_log = (x_size, chart.log_x) if line.axis == "x" else (y_size, chart.log_y)
+    at = math.log10(line.value / size) if is_log else line.value / size
+    text = {"text": _escaped(line.label), "showarrow": False}
+    if line.axis == "x":
+        return {**text, "xref": "x", "yref": "paper", "x": at, "y": 1, "xanchor": "left", "yanchor": "top"}
+    return {**text, "xref": "paper", "yref": "y", "x": 1, "y": at, "xanchor": "right", "yanchor": "bottom"}
+
+
+def _escaped(text: str) -> str:
+    """Plotly reads a little HTML in its labels; names are not meant as such."""
+    return html.escape(str(text), quote=False)

@@ -1,0 +1,157 @@
+"""A trace as one file: a magic line, then a compressed header and the arrays one after another. No code, no pickles."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import tempfile
+import zlib
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from traincast.errors import FileFormatError, InputError
+from traincast.trace.check import check_graph
+from traincast.trace.graph import Graph, Ragged
+from traincast.trace.settings import Settings
+from traincast.trace.trace import Module, Parameter, Trace
+
+MAGIC = b"traincast-trace "
+VERSION = 1
+SUFFIX = ".trace"
+_MAX_BYTES = 2**30  # a file that unpacks to more is not a trace
+_INTEGERS = (np.int8, np.int16, np.int32, np.int64)
+
+
+def write_trace(trace: Trace, path: Path) -> None:
+    """Writes the file whole or not at all."""
+    payload = MAGIC + f"{VERSION}\n".encode() + zlib.compress(_pack(trace), level=9)
+    if not path.parent.is_dir():
+        raise InputError(f"Cannot save to '{path}': there is no folder '{path.parent}'.")
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise InputError(f"Cannot save to '{path}': {error.strerror}.") from error
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(payload)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def read_trace(path: Path) -> Trace:
+    """The trace in a file, checked."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"Cannot read '{path}': {error.strerror}.") from error
+    return parse_trace(content, where=f"'{path}'")
+
+
+def parse_trace(content: bytes, *, where: str) -> Trace:
+    """The trace in the bytes of a file; `where` names it in errors."""
+    head, newline, body = content.partition(b"\n")
+    if not newline or not head.startswith(MAGIC):
+        raise FileFormatError(f"{where} is not a traincast trace: 'trace.save(path)' writes one.")
+    version = head[len(MAGIC) :].decode(errors="replace")
+    if version != str(VERSION):
+        raise FileFormatError(
+            f"{where} is a trace of format {version}, but this traincast reads format {VERSION}: capture the model again."
+        )
+    try:
+        return _unpack(_decompress(body), where)
+    except (zlib.error, struct.error, ValueError, KeyError, TypeError, IndexError) as error:
+        raise FileFormatError(f"{where} is truncated or damaged ({error}): save the trace again.") from error
+
+
+def _decompress(body: bytes) -> bytes:
+    stream = zlib.decompressobj()
+    content = stream.decompress(body, _MAX_BYTES)
+    if not stream.eof:
+        raise ValueError("the compressed part ends early")
+    return content
+
+
+def _arrays(graph: Graph) -> dict[str, np.ndarray[Any, Any]]:
+    arrays: dict[str, np.ndarray[Any, Any]] = {}
+    for field in fields(Graph):
+        value = getattr(graph, field.name)
+        if isinstance(value, Ragged):
+            arrays |= {f"{field.name}.start": value.start, f"{field.name}.values": value.values}
+        elif isinstance(value, np.ndarray):
+            arrays[field.name] = value
+    return arrays
+
+
+def _pack(trace: Trace) -> bytes:
+    arrays = _arrays(trace.graph) | {"gradient_of": trace.gradient_of.ravel(), "op_call": trace.op_call}
+    packed = {name: _smallest(array) for name, array in arrays.items()}
+    header = {
+        "name": trace.name,
+        "mode": trace.mode,
+        "precision": trace.defaults.precision,
+        "optimizer": trace.defaults.optimizer,
+        "assumptions": trace.assumptions,
+        "uncosted_ops": trace.uncosted_ops,
+        "provenance": trace.provenance,
+        "call_functions": trace.call_functions,
+        "names": trace.graph.names,
+        "attributes": trace.graph.attributes,
+        "modules": [[m.path, m.kind, m.input, m.output, m.n_calls, m.parameters] for m in trace.modules],
+        "parameters": [[p.name, p.tensor, p.gradient, int(p.is_trainable)] for p in trace.parameters],
+        "arrays": [[name, array.dtype.str, len(array)] for name, array in packed.items()],
+    }
+    text = json.dumps(header, separators=(",", ":")).encode()
+    return struct.pack("<Q", len(text)) + text + b"".join(array.tobytes() for array in packed.values())
+
+
+def _smallest(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The same numbers in the narrowest little-endian integers that hold them."""
+    low, high = (int(array.min()), int(array.max())) if len(array) else (0, 0)
+    for integer in _INTEGERS:
+        if np.iinfo(integer).min <= low and high <= np.iinfo(integer).max:
+            return array.astype(np.dtype(integer).newbyteorder("<"))
+    raise AssertionError("int64 holds every int64")
+
+
+def _unpack(content: bytes, where: str) -> Trace:
+    (length,) = struct.unpack_from("<Q", content)
+    header = json.loads(content[8 : 8 + length])
+    offset, arrays = 8 + length, {}
+    for name, dtype, count in header["arrays"]:
+        if np.dtype(dtype).kind != "i":
+            raise ValueError(f"array {name} is not of integers")
+        arrays[name] = np.frombuffer(content, dtype=dtype, count=count, offset=offset).astype(np.int64)
+        offset += count * np.dtype(dtype).itemsize
+    graph = _graph(header, arrays)
+    check_graph(graph, where=where)
+    return Trace(
+        name=str(header["name"]),
+        mode=str(header["mode"]),
+        graph=graph,
+        modules=tuple(Module(*row[:5], tuple(row[5])) for row in header["modules"]),
+        parameters=tuple(Parameter(*row[:3], bool(row[3])) for row in header["parameters"]),
+        gradient_of=arrays["gradient_of"].reshape(-1, 2),
+        op_call=arrays["op_call"],
+        call_functions=tuple(header["call_functions"]),
+        defaults=Settings(header["precision"], header["optimizer"]),
+        assumptions=tuple(header["assumptions"]),
+        uncosted_ops=tuple(header["uncosted_ops"]),
+        provenance=dict(header["provenance"]),
+    )
+
+
+def _graph(header: dict[str, Any], arrays: dict[str, Any]) -> Graph:
+    values: dict[str, Any] = {"names": tuple(header["names"]), "attributes": tuple(header["attributes"])}
+    for field in fields(Graph):
+        if f"{field.name}.start" in arrays:
+            values[field.name] = Ragged(arrays[f"{field.name}.start"], arrays[f"{field.name}.values"])
+        elif field.name not in values:
+            values[field.name] = arrays[field.name]
+    return Graph(**values)

@@ -1,0 +1,58 @@
+"""Which kernels a target runs for the ops that PyTorch implements differently by backend."""
+
+from __future__ import annotations
+
+from traincast.trace.dtypes import BFLOAT16, FLOAT16
+from traincast.trace.lowering.program import Program
+
+_RENAMED = {
+    ("cuda", "traincast.rnn"): "aten._cudnn_rnn",
+    ("cuda", "traincast.rnn_backward"): "aten._cudnn_rnn_backward",
+    ("cpu", "traincast.rnn"): "aten.mkldnn_rnn_layer",
+    ("cpu", "traincast.rnn_backward"): "aten.mkldnn_rnn_layer_backward",
+}
+
+
+def emit_kernel(program: Program, op: int, inputs: list[int], outputs: list[int], *, target: str) -> None:
+    """Appends what the target runs for one neutral op whose lowered inputs and outputs are known."""
+    graph = program.neutral
+    name = graph.name_of(op)
+    phase, module, text = int(graph.op_phase[op]), int(graph.op_module[op]), graph.attributes[graph.op_attribute[op]]
+    if name.startswith("traincast.attention"):
+        name = _attention_kernel(program, name, inputs, graph.attributes_of(op), target)
+    elif target == "cpu" and name == "aten.native_dropout":
+        _dropout_on_cpu(program, op, inputs, outputs)
+        return
+    elif target == "cpu" and name == "aten.native_dropout_backward":
+        name = "aten.mul"
+    name = _RENAMED.get((target, name), name)
+    program.main_op[op] = len(program.op_name)
+    program.emit(name, inputs, outputs, phase=phase, module=module, origin=op, text=text)
+
+
+def _attention_kernel(program: Program, name: str, inputs: list[int], attributes: dict[str, object], target: str) -> str:
+    """Flash attention where it can run (16 bit, no bias), else the memory-efficient kernel; CPUs have one of their own."""
+    is_backward = name.endswith("_backward")
+    n_tensors_without_bias = 6 if is_backward else 3
+    query = inputs[1] if is_backward else inputs[0]
+    if target == "cpu":
+        kernel = "aten._scaled_dot_product_flash_attention_for_cpu"
+    elif program.tensor_dtype[query] in (FLOAT16, BFLOAT16) and len(inputs) == n_tensors_without_bias:
+        kernel = "aten._scaled_dot_product_flash_attention"
+    else:
+        kernel = "aten._scaled_dot_product_efficient_attention"
+    return f"{kernel}_backward" if is_backward else kernel
+
+
+def _dropout_on_cpu(program: Program, op: int, inputs: list[int], outputs: list[int]) -> None:
+    """A mask in the dtype of the input, drawn, scaled and multiplied."""
+    graph = program.neutral
+    where = {"phase": int(graph.op_phase[op]), "module": int(graph.op_module[op]), "origin": op}
+    output, mask = outputs
+    program.tensor_dtype[mask] = program.tensor_dtype[inputs[0]]
+    program.emit("aten.bernoulli_", [mask], [mask], **where)  # type: ignore[arg-type]
+    program.emit("aten.div_", [mask], [mask], **where)  # type: ignore[arg-type]
+    program.main_op[op] = len(program.op_name)
+    program.emit("aten.mul", [inputs[0], mask], [output], **where)  # type: ignore[arg-type]
+
+

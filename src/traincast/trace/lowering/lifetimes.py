@@ -1,0 +1,74 @@
+"""From when to when each storage of a lowered step is alive.
+
+The neutral trace knows when each storage was really freed. Most are freed once the last op that needs them is done;
+their lives follow from the lowered ops, which may need them for a shorter or longer time (a cast copy is saved for
+backward in place of the original). The others are held by the model's own code, and stay held as long.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traincast.trace.graph import Graph, Ints, Phase, StorageKind
+
+if TYPE_CHECKING:
+    from traincast.trace.lowering.program import Program
+
+_EXISTING = (StorageKind.WEIGHT, StorageKind.BUFFER, StorageKind.INPUT, StorageKind.OPTIMIZER_STATE)
+
+
+def storage_lifetimes(program: Program, first_op_of: Ints) -> tuple[Ints, Ints]:
+    """The op that allocates each storage (-1: there before), and the op before which it is freed (n_ops: never)."""
+    n_ops, n_storages = len(program.op_name), len(program.storage_owner)
+    storage = np.array(program.tensor_storage, dtype=np.int64)
+    alloc = np.full(n_storages, n_ops, dtype=np.int64)
+    last_use = np.full(n_storages, -1, dtype=np.int64)
+    for op, (inputs, outputs) in enumerate(zip(program.op_inputs, program.op_outputs, strict=True)):
+        last_use[storage[inputs]] = op
+        for number in storage[outputs]:
+            last_use[number] = op
+            alloc[number] = min(alloc[number], op)
+    free = _node_end(program)[last_use] + 1
+    held = _held_by_the_model(program.neutral)
+    forward_end = int(np.argmax(np.array([*program.op_phase, Phase.BACKWARD]) >= Phase.BACKWARD))
+    for number, neutral in enumerate(program.storage_neutral):
+        # What becomes of a gradient is known exactly: it may have been cast, and then only the copy stays.
+        if neutral >= 0 and held[neutral] and program.neutral.storage_kind[neutral] != StorageKind.GRADIENT:
+            free[number] = max(free[number], first_op_of[program.neutral.storage_free[neutral]])
+    for number in program.kept_through_forward:
+        free[number] = max(free[number], forward_end)
+    existing = np.isin(program.storage_kind, _EXISTING)
+    alloc[existing] = -1
+    free[existing] = n_ops
+    free[sorted(program.outlives_step)] = n_ops
+    alloc[alloc == n_ops] = -1  # never written: it can only have been there before
+    return alloc, np.maximum(free, alloc + 1)
+
+
+def _node_end(program: Program) -> Ints:
+    """For each op the last one of its autograd node, whose saved tensors are released together. Index -1 gives -1."""
+    forward = [program.neutral.op_forward[origin] if origin >= 0 else -1 for origin in program.op_origin]
+    ends = np.arange(len(forward) + 1, dtype=np.int64)
+    for op in range(len(forward) - 2, -1, -1):
+        if forward[op] >= 0 and forward[op] == forward[op + 1]:
+            ends[op] = ends[op + 1]
+    ends[-1] = -1
+    return ends
+
+
+def _held_by_the_model(neutral: Graph) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Whether a neutral storage lives on after the autograd node that used it last."""
+    last_use = np.full(neutral.n_storages, -1, dtype=np.int64)
+    for ragged in (neutral.op_inputs, neutral.op_outputs):
+        ops = np.repeat(np.arange(neutral.n_ops), ragged.lengths)
+        np.maximum.at(last_use, neutral.tensor_storage[ragged.values], ops)
+    ends = np.arange(neutral.n_ops + 1, dtype=np.int64)
+    forward = neutral.op_forward
+    for op in range(neutral.n_ops - 2, -1, -1):
+        if forward[op] >= 0 and forward[op] == forward[op + 1]:
+            ends[op] = ends[op + 1]
+    ends[-1] = -1
+    held: np.ndarray[tuple[int], np.dtype[np.bool_]] = neutral.storage_free > ends[last_use] + 1
+    return held

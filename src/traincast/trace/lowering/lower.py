@@ -1,0 +1,325 @@
+"""Lowering: the only path from the neutral trace to what a backend runs.
+
+The neutral ops are walked once. Each takes its inputs in the dtype that the precision gives them, casts are written
+where PyTorch would make them, and gradients come back in the dtype of what they are the gradient of. Attention,
+recurrent layers and dropout become the kernels of the target; the optimizer's ops are appended.
+"""
+
+from __future__ import annotations
+
+import weakref
+
+import numpy as np
+
+from traincast.trace.dtypes import CODE, FLOAT16, FLOAT32, FLOAT64, FLOATS, promote
+from traincast.trace.graph import Graph, Phase, StorageKind
+from traincast.trace.kinds import OpKind, op_kinds
+from traincast.trace.lowering.kernels import emit_kernel
+from traincast.trace.lowering.optimizers import add_optimizer
+from traincast.trace.lowering.policy import POLICIES, PRECISION, TARGETS
+from traincast.trace.lowering.program import Program
+from traincast.trace.settings import Settings, check_choice
+from traincast.trace.trace import Trace
+
+_cache: weakref.WeakKeyDictionary[Trace, dict[tuple[str, Settings], Graph]] = weakref.WeakKeyDictionary()
+
+# The first output has the dtype of the first input, whatever the others are; further outputs are fp32 statistics.
+_FOLLOWS_FIRST_INPUT = {
+    "aten.batch_norm",
+    "aten.native_layer_norm",
+    "aten.native_group_norm",
+    "aten.native_dropout",
+    "traincast.attention",
+}
+
+
+def lower(trace: Trace, *, target: str = "cuda", settings: Settings | None = None) -> Graph:
+    """What `target` ("cuda" or "cpu") runs for this trace with these settings (default: the trace's own)."""
+    check_choice("target", target, TARGETS)
+    chosen = settings or trace.defaults
+    known = _cache.setdefault(trace, {})
+    if (target, chosen) not in known:
+        known[target, chosen] = _Lowering(trace, target, chosen).run()
+    return known[target, chosen]
+
+
+class _Lowering:
+    """One walk over a trace. `current` maps a neutral tensor to its lowered form."""
+
+    def __init__(self, trace: Trace, target: str, settings: Settings) -> None:
+        self.trace, self.target, self.settings = trace, target, settings
+        self.graph = trace.graph
+        self.program = Program(self.graph)
+        self.precision = PRECISION[settings.precision]
+        self.policy = POLICIES[target]
+        self.kinds = op_kinds(self.graph)
+        self.current: dict[int, int] = {}
+        self.cast_inputs: dict[int, dict[int, int]] = {}  # forward op -> neutral tensor -> what the op really read
+        self.cached_weights: dict[tuple[int, int], int] = {}  # (neutral storage, dtype) -> storage of the cast copy
+        self.versions: dict[int, dict[int, int]] = {}  # gradient -> dtype -> its lowered form in that dtype
+        self.storages: dict[int, int] = {}  # neutral storage -> lowered storage
+        self.is_weight = {int(self.graph.tensor_storage[parameter.tensor]) for parameter in trace.parameters}
+        self.targets: dict[int, list[int]] = {}
+        for gradient, forward in trace.gradient_of.tolist():
+            self.targets.setdefault(gradient, []).append(forward)
+        self.storage_of = self.graph.tensor_storage.tolist()
+        self.neutral_dtype = self.graph.tensor_dtype.tolist()
+        self.own_dtype = _own_dtype(trace)
+        calls = np.repeat(trace.op_call, self.graph.op_outputs.lengths).tolist()
+        self.made_in_call = dict(zip(self.graph.op_outputs.values.tolist(), calls, strict=True))
+
+    def run(self) -> Graph:
+        self._add_existing()
+        rows = zip(self.graph.op_inputs.rows(), self.graph.op_outputs.rows(), strict=True)
+        for op, (inputs, outputs) in enumerate(rows):
+            if self.kinds[op] == OpKind.VIEW:
+                self._lower_view(op, inputs, outputs)
+            else:
+                self._lower_op(op, inputs, outputs)
+        self._finish_gradients()
+        return self.program.finish()
+
+    def _add_existing(self) -> None:
+        """Parameters, buffers and inputs: there before the step, in the dtype of the precision."""
+        made = set(self.graph.op_outputs.values.tolist())
+        for tensor, storage in enumerate(self.storage_of):
+            if tensor in made:
+                continue
+            dtype = self.neutral_dtype[tensor]
+            if dtype == self.own_dtype:
+                dtype = self.precision.parameter_dtype
+            if storage not in self.storages:
+                kind = StorageKind(self.graph.storage_kind[storage])
+                self.storages[storage] = self.program.storage(kind, neutral=storage)
+            self.current[tensor] = self.program.tensor(tensor, dtype, self.storages[storage])
+
+    def _dtype(self, lowered: int) -> int:
+        return self.program.tensor_dtype[lowered]
+
+    def _read(self, op: int, tensor: int) -> int:
+        """What an op reads: a backward op reads what its forward op had read, and gradients in the dtype it expects."""
+        if not self._is_backward(op):
+            return self.current[tensor]
+        cast = self.cast_inputs.get(int(self.graph.op_forward[op]), {}).get(tensor)
+        if cast is not None:
+            return cast
+        versions = self.versions.get(tensor)
+        if versions is not None:
+            wanted = self._gradient_dtype(op)
+            if wanted in versions:
+                return versions[wanted]
+        return self.current[tensor]
+
+    def _gradient_dtype(self, op: int) -> int | None:
+        """The dtype in which a backward op expects gradients: that of what its forward op wrote."""
+        written = self._accumulated_for(op)
+        if written is None:
+            forward = int(self.graph.op_forward[op])
+            outputs = self.graph.op_outputs.values[_row(self.graph, forward, outputs=True)] if forward >= 0 else ()
+            written = int(outputs[0]) if len(outputs) and self.neutral_dtype[outputs[0]] in FLOATS else None
+        return None if written is None else self._dtype(self.current[written])
+
+    def _accumulated_for(self, op: int) -> int | None:
+        """The forward tensor whose gradients this op adds up, if that is what it does."""
+        if self.graph.name_of(op) != "aten.add":
+            return None
+        output = int(self.graph.op_outputs.values[_row(self.graph, op, outputs=True)][0])
+        summands = self.graph.op_inputs.values[_row(self.graph, op)].tolist()
+        common = set(self.targets.get(output, ())).intersection(*(self.targets.get(tensor, ()) for tensor in summands))
+        return min(common) if common and len(summands) == 2 else None
+
+    def _lower_view(self, op: int, inputs: list[int], outputs: list[int]) -> None:
+        source = next(tensor for tensor in inputs if self.storage_of[tensor] == self.storage_of[outputs[0]])
+        lowered = self._read(op, source)
+        if self._is_autocast(op):
+            (lowered,) = self._autocast(op, [source], [lowered])
+        if self.graph.name_of(op) == "traincast.request_dtype":
+            wanted = self._requested_dtype(op, lowered)
+            if wanted != self._dtype(lowered):
+                lowered = self._cast(op, lowered, wanted)
+            self.current[outputs[0]] = lowered
+            return
+        made = [
+            self.program.tensor(output, self._dtype(lowered), self.program.tensor_storage[lowered]) for output in outputs
+        ]
+        self.current.update(zip(outputs, made, strict=True))
+        self._emit(op, [lowered], made)
+        self._return_gradients(op, outputs)
+
+    def _requested_dtype(self, op: int, source: int) -> int:
+        """A literal request gives that dtype. One that follows the model goes back to what matrix products give."""
+        attributes = self.graph.attributes_of(op)
+        literal = CODE[attributes["dtype"]]
+        if not attributes.get("follows_model"):
+            return literal if self._dtype(source) in FLOATS else self._dtype(source)
+        if self.precision.autocast_dtype is None:
+            return self.precision.parameter_dtype
+        return self._dtype(source)
+
+    def _lower_op(self, op: int, inputs: list[int], outputs: list[int]) -> None:
+        read = [self._read(op, tensor) for tensor in inputs]
+        is_backward = self._is_backward(op)
+        if is_backward:
+            read = self._match_gradients(op, inputs, read)
+        elif self._is_autocast(op):
+            read = self._autocast(op, inputs, read)
+        made = [self._output(op, position, tensor, inputs, read) for position, tensor in enumerate(outputs)]
+        self.current.update(zip(outputs, made, strict=True))
+        self._emit(op, read, made)
+        if is_backward:
+            self._return_gradients(op, outputs)
+
+    def _is_backward(self, op: int) -> bool:
+        return bool(self.graph.op_phase[op] == Phase.BACKWARD and not self.graph.op_recomputed[op])
+
+    def _is_autocast(self, op: int) -> bool:
+        return self.precision.autocast_dtype is not None and not self._is_backward(op)
+
+    def _emit(self, op: int, inputs: list[int], outputs: list[int]) -> None:
+        emit_kernel(self.program, op, inputs, outputs, target=self.target)
+
+    def _cast(self, op: int, lowered: int, dtype: int, *, of_gradient: bool = False) -> int:
+        """A copy in another dtype. That of a gradient is an autograd node of its own: the op's saved tensors are gone."""
+        made = self.program.like(lowered, dtype=dtype)
+        phase, module = int(self.graph.op_phase[op]), int(self.graph.op_module[op])
+        origin = -1 if of_gradient else op
+        self.program.emit("aten._to_copy", [lowered], [made], phase=phase, module=module, origin=origin)
+        return made
+
+    def _autocast(self, op: int, inputs: list[int], read: list[int]) -> list[int]:
+        """The op's inputs in the dtype that autocast asks for. Inside a call, only what comes from outside is cast."""
+        call = int(self.trace.op_call[op])
+        name = self.trace.call_functions[call] if call >= 0 else self.graph.name_of(op)
+        if call >= 0 and not (name in self.policy.lower or name in self.policy.fp32):
+            call, name = -1, self.graph.name_of(op)
+        wanted = self._wanted_dtype(name, [self._dtype(tensor) for tensor in read])
+        if wanted is None:
+            return read
+        changed = {}
+        for tensor, lowered in zip(inputs, read, strict=True):
+            dtype = self._dtype(lowered)
+            is_inside = call >= 0 and self.made_in_call.get(tensor) == call
+            if dtype in FLOATS and dtype != wanted and dtype != FLOAT64 and not is_inside:
+                changed[tensor] = self._cast_input(op, tensor, lowered, wanted)
+        self.cast_inputs[op] = changed
+        return [changed.get(tensor, lowered) for tensor, lowered in zip(inputs, read, strict=True)]
+
+    def _wanted_dtype(self, name: str, dtypes: list[int]) -> int | None:
+        lowest = self.precision.autocast_dtype
+        if name in self.policy.lower:
+            return lowest
+        if name in self.policy.fp32:
+            return FLOAT32
+        if name in self.policy.widest:
+            return FLOAT32 if FLOAT32 in dtypes else None
+        if name in self.policy.fp32_output and lowest != FLOAT16 and "softmax" in name:
+            return FLOAT32  # only fp16 has softmax kernels that read it and write fp32
+        return None
+
+    def _cast_input(self, op: int, tensor: int, lowered: int, dtype: int) -> int:
+        """Weights are cast once and kept until the forward pass ends; other inputs anew for every op."""
+        storage = self.storage_of[tensor]
+        if storage not in self.is_weight:
+            return self._cast(op, lowered, dtype)
+        known = self.cached_weights.get((storage, dtype))
+        if known is None:
+            made = self._cast(op, lowered, dtype)
+            known = self.program.tensor_storage[made]
+            self.cached_weights[storage, dtype] = known
+            self.program.kept_through_forward.add(known)
+            return made
+        return self.program.tensor(self.program.tensor_shape[lowered], dtype, known)
+
+    def _output(self, op: int, position: int, tensor: int, inputs: list[int], read: list[int]) -> int:
+        """The lowered form of an output: in place on an input's storage, or on a new one of the dtype that comes out."""
+        storage = self.storage_of[tensor]
+        for source, lowered in zip(inputs, read, strict=True):
+            if self.storage_of[source] == storage:
+                return self.program.tensor(tensor, self._dtype(lowered), self.program.tensor_storage[lowered])
+        made = self.program.storage(neutral=storage)
+        return self.program.tensor(tensor, self._output_dtype(op, position, tensor, read), made)
+
+    def _output_dtype(self, op: int, position: int, tensor: int, read: list[int]) -> int:
+        neutral = self.neutral_dtype[tensor]
+        if neutral not in FLOATS:
+            return neutral
+        name = self.graph.name_of(op)
+        if name in _FOLLOWS_FIRST_INPUT:
+            return self._dtype(read[0]) if position == 0 else neutral
+        explicit = self.graph.attributes_of(op).get("dtype")
+        if explicit is not None and self.kinds[op] in (OpKind.FACTORY, OpKind.COPY):
+            return CODE[explicit]
+        forward, targets = int(self.graph.op_forward[op]), self.targets.get(tensor, ())
+        for target in targets:
+            if forward >= 0 and target in self.graph.op_inputs.values[_row(self.graph, forward)]:
+                return self._dtype(self.cast_inputs.get(forward, {}).get(target, self.current[target]))
+        if self.precision.autocast_dtype is not None and forward < 0 and name in self.policy.fp32_output:
+            return FLOAT32
+        floats = [self._dtype(lowered) for lowered in read if self._dtype(lowered) in FLOATS]
+        ranked = [self._dtype(lowered) for lowered in read if self._dtype(lowered) in FLOATS and self._has_dims(lowered)]
+        chosen = ranked or floats
+        if not chosen:
+            return neutral
+        result = chosen[0]
+        for dtype in chosen[1:]:
+            result = promote(result, dtype)
+        return result
+
+    def _has_dims(self, lowered: int) -> bool:
+        shape = self.program.tensor_shape[lowered]
+        return shape >= 0 and bool(self.graph.dim_start[shape + 1] > self.graph.dim_start[shape])
+
+    def _match_gradients(self, op: int, inputs: list[int], read: list[int]) -> list[int]:
+        """Casts the gradients that are not there in the dtype that a backward op expects."""
+        wanted = self._gradient_dtype(op)
+        if wanted is None:
+            return read
+        matched = []
+        for tensor, lowered in zip(inputs, read, strict=True):
+            if tensor in self.targets and self._dtype(lowered) in FLOATS and self._dtype(lowered) != wanted:
+                lowered = self._gradient_as(op, tensor, wanted)
+            matched.append(lowered)
+        return matched
+
+    def _gradient_as(self, op: int, tensor: int, dtype: int) -> int:
+        versions = self.versions.setdefault(tensor, {self._dtype(self.current[tensor]): self.current[tensor]})
+        if dtype not in versions:
+            versions[dtype] = self._cast(op, self.current[tensor], dtype, of_gradient=True)
+        return versions[dtype]
+
+    def _return_gradients(self, op: int, outputs: list[int]) -> None:
+        """Casts a gradient back where its forward tensor had been cast."""
+        for tensor in outputs:
+            for target in self.targets.get(tensor, ()):
+                if self._dtype(self.current[tensor]) in FLOATS:
+                    self._gradient_as(op, tensor, self._dtype(self.current[target]))
+
+    def _finish_gradients(self) -> None:
+        """Marks the gradients of the parameters and appends the optimizer."""
+        pairs = []
+        for parameter in self.trace.parameters:
+            if parameter.gradient < 0 or not parameter.is_trainable:
+                continue
+            weight = self.current[parameter.tensor]
+            gradient = self.versions.get(parameter.gradient, {}).get(self._dtype(weight), self.current[parameter.gradient])
+            storage = self.program.tensor_storage[gradient]
+            self.program.storage_kind[storage] = int(StorageKind.GRADIENT)
+            self.program.outlives_step.add(storage)
+            pairs.append((weight, gradient))
+        if self.trace.mode == "train":
+            add_optimizer(self.program, self.settings.optimizer, pairs, foreach=self.target == "cuda")
+
+
+def _own_dtype(trace: Trace) -> int:
+    """The dtype of most of the parameters: what the precision replaces."""
+    weights: dict[int, int] = {}
+    for parameter in trace.parameters:
+        dtype = int(trace.graph.tensor_dtype[parameter.tensor])
+        if dtype in FLOATS:
+            weights[dtype] = weights.get(dtype, 0) + 1
+    return max(weights, key=weights.__getitem__) if weights else FLOAT32
+
+
+def _row(graph: Graph, op: int, *, outputs: bool = False) -> slice:
+    ragged = graph.op_outputs if outputs else graph.op_inputs
+    return slice(int(ragged.start[op]), int(ragged.start[op + 1]))

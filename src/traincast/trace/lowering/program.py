@@ -1,0 +1,143 @@
+"""A graph while it is being written: ops are appended, lifetimes and arrays come at the end.
+
+Shapes are never computed here. A tensor takes its shape from a tensor of the neutral graph, or is a scalar, so a
+lowered step holds for every batch size just as the neutral one does.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from traincast.trace.graph import Graph, Ints, Phase, Ragged, StorageKind
+from traincast.trace.lowering.lifetimes import storage_lifetimes
+
+SCALAR = -1  # the shape of a tensor without dimensions
+
+
+@dataclass
+class Program:
+    """Lowered ops and tensors, and for each storage the neutral one that it stands for (-1: none)."""
+
+    neutral: Graph
+    names: dict[str, int] = field(default_factory=dict)
+    attributes: dict[str, int] = field(default_factory=dict)
+    op_name: list[int] = field(default_factory=list)
+    op_attribute: list[int] = field(default_factory=list)
+    op_phase: list[int] = field(default_factory=list)
+    op_module: list[int] = field(default_factory=list)
+    op_origin: list[int] = field(default_factory=list)  # the neutral op that this one runs for; -1: none
+    op_inputs: list[list[int]] = field(default_factory=list)
+    op_outputs: list[list[int]] = field(default_factory=list)
+    tensor_shape: list[int] = field(default_factory=list)  # a neutral tensor, or SCALAR
+    tensor_dtype: list[int] = field(default_factory=list)
+    tensor_storage: list[int] = field(default_factory=list)
+    storage_owner: list[int] = field(default_factory=list)
+    storage_kind: list[int] = field(default_factory=list)
+    storage_neutral: list[int] = field(default_factory=list)
+    main_op: dict[int, int] = field(default_factory=dict)  # neutral op -> the op that does its work, casts aside
+    kept_through_forward: set[int] = field(default_factory=set)  # storages that autocast's weight cache holds
+    outlives_step: set[int] = field(default_factory=set)
+
+    def storage(self, kind: StorageKind = StorageKind.TEMPORARY, *, neutral: int = -1) -> int:
+        self.storage_owner.append(-1)
+        self.storage_kind.append(int(kind))
+        self.storage_neutral.append(neutral)
+        return len(self.storage_owner) - 1
+
+    def tensor(self, shape: int, dtype: int, storage: int) -> int:
+        number = len(self.tensor_shape)
+        self.tensor_shape.append(shape)
+        self.tensor_dtype.append(dtype)
+        self.tensor_storage.append(storage)
+        if self.storage_owner[storage] < 0:
+            self.storage_owner[storage] = number
+        return number
+
+    def like(self, tensor: int, *, dtype: int | None = None) -> int:
+        """A tensor of the same shape on a storage of its own."""
+        chosen = self.tensor_dtype[tensor] if dtype is None else dtype
+        return self.tensor(self.tensor_shape[tensor], chosen, self.storage())
+
+    def again(self, tensor: int) -> int:
+        """The next assignment of the same memory."""
+        return self.tensor(self.tensor_shape[tensor], self.tensor_dtype[tensor], self.tensor_storage[tensor])
+
+    def emit(
+        self, name: str, inputs: list[int], outputs: list[int], *, phase: int, module: int, origin: int = -1, **more: Any
+    ) -> None:
+        """Appends an op; what `more` holds are its attributes, as a dict or as JSON text under `text`."""
+        text = more.pop("text", None) or json.dumps(more, sort_keys=True)
+        self.op_name.append(self.names.setdefault(name, len(self.names)))
+        self.op_attribute.append(self.attributes.setdefault(text, len(self.attributes)))
+        self.op_phase.append(int(phase))
+        self.op_module.append(module)
+        self.op_origin.append(origin)
+        self.op_inputs.append(inputs)
+        self.op_outputs.append(outputs)
+
+    def finish(self) -> Graph:
+        """The arrays."""
+        neutral, n_neutral = self.neutral, self.neutral.n_ops
+        origin = np.array(self.op_origin, dtype=np.int64)
+        first_op_of = np.full(n_neutral + 1, len(origin), dtype=np.int64)
+        for op in range(len(origin) - 1, -1, -1):
+            if origin[op] >= 0:
+                first_op_of[origin[op]] = op
+        shapes = np.array(self.tensor_shape, dtype=np.int64)
+        dim_start, dim_rows = _gather(neutral.dim_start, shapes)
+        stride_start, stride_rows = _gather(neutral.stride_start, shapes)
+        alloc, free = storage_lifetimes(self, first_op_of)
+        forward = np.where(origin >= 0, neutral.op_forward[origin], -1)
+        main_op_of = np.full(n_neutral + 1, -1, dtype=np.int64)
+        main_op_of[list(self.main_op)] = list(self.main_op.values())
+        return Graph(
+            names=tuple(self.names),
+            attributes=tuple(self.attributes),
+            op_name=_ints(self.op_name),
+            op_attribute=_ints(self.op_attribute),
+            op_phase=_ints(self.op_phase),
+            op_module=_ints(self.op_module),
+            op_forward=np.where(forward >= 0, main_op_of[forward], -1),
+            op_recomputed=np.where(origin >= 0, neutral.op_recomputed[origin], 0),
+            op_inputs=Ragged.of(self.op_inputs),
+            op_outputs=Ragged.of(self.op_outputs),
+            tensor_dtype=_ints(self.tensor_dtype),
+            tensor_storage=_ints(self.tensor_storage),
+            dim_start=dim_start,
+            dim_base=neutral.dim_base[dim_rows],
+            dim_slope=neutral.dim_slope[dim_rows],
+            stride_start=stride_start,
+            stride_base=neutral.stride_base[stride_rows],
+            stride_slope=neutral.stride_slope[stride_rows],
+            storage_owner=_ints(self.storage_owner),
+            storage_alloc=alloc,
+            storage_free=free,
+            storage_kind=_kinds(self, alloc, free),
+        )
+
+
+def _ints(values: list[int]) -> Ints:
+    return np.array(values, dtype=np.int64)
+
+
+def _gather(start: Ints, rows: Ints) -> tuple[Ints, Ints]:
+    """Ragged rows picked by number: the new starts, and where in the old values each new value is. SCALAR has none."""
+    lengths = np.where(rows >= 0, start[rows + 1] - start[rows], 0)
+    new_start = np.zeros(len(rows) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=new_start[1:])
+    offsets = np.arange(new_start[-1]) - np.repeat(new_start[:-1], lengths)
+    return new_start, np.repeat(np.where(rows >= 0, start[rows], 0), lengths) + offsets
+
+
+def _kinds(program: Program, alloc: Ints, free: Ints) -> Ints:
+    """Activations are what is made before backward and still there when it begins."""
+    kinds = _ints(program.storage_kind)
+    backward = np.flatnonzero(_ints(program.op_phase) == Phase.BACKWARD)
+    if not len(backward):
+        return kinds
+    kept = (kinds == StorageKind.TEMPORARY) & (alloc < backward[0]) & (free > backward[0])
+    return np.where(kept, int(StorageKind.ACTIVATION), kinds)

@@ -1,0 +1,73 @@
+"""`traincast devices`, from the command line to the exit code."""
+
+import json
+
+import pytest
+
+from traincast.__main__ import run
+
+
+def test_a_part_of_a_name_lists_what_contains_it(capsys):
+    assert run(["devices", "v100"]) == 0
+    out = capsys.readouterr().out
+    assert "4 of 59 known" in out
+    assert "V100-SXM2-32GB  2018  15.7 Tflop/s  125 Tflop/s  32.0 GiB   900 GB/s" in out
+
+
+def test_filters_combine(capsys):
+    assert run(["devices", "--vendor", "amd", "--arch", "CDNA2", "--min-memory", "64"]) == 0
+    out = capsys.readouterr().out
+    assert "2 of 59 known" in out
+    assert "MI210" in out
+    assert "MI250-GCD" in out
+
+
+def test_the_list_fits_a_terminal_of_80_columns(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run(["devices"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(len(line) for line in lines) <= 80
+    assert len([line for line in lines if " GB/s" in line or " TB/s" in line]) == 59
+
+
+def test_json_has_every_figure_in_base_units_with_its_source(capsys):
+    assert run(["devices", "t4", "--json"]) == 0
+    (device,) = json.loads(capsys.readouterr().out)["devices"]
+    assert (device["name"], device["fp32_flop_per_s"], device["memory_bytes_per_s"]) == ("T4", 8.1e12, 320e9)
+    assert device["memory_bytes"] == 16 * 2**30
+    assert device["source"]
+
+
+def test_nothing_found_is_an_answer(capsys):
+    assert run(["devices", "a101"]) == 0
+    out = capsys.readouterr().out
+    assert "0 of 59 known" in out
+    assert "Nothing matches" in out
+    assert run(["devices", "a101", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"devices": []}
+
+
+def test_own_devices_join_the_list(capsys, tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("name,fp32_tflop_per_s,memory_gib,memory_gb_per_s\nmine,10,16,500\n")
+    assert run(["devices", "mine", "--devices", str(path)]) == 0
+    assert "1 of 60 known" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("name\nx\n", "column fp32_tflop_per_s is required"),
+        (None, "cannot be read: No such file or directory."),
+    ],
+)
+def test_a_bad_device_file_is_one_line_and_exit_code_2(capsys, tmp_path, content, words):
+    path = tmp_path / "mine.csv"
+    if content is not None:
+        path.write_text(content)
+    assert run(["devices", "--devices", str(path)]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(f"Error: Device file '{path}'")
+    assert words in captured.err
+    assert captured.err.count("\n") == 1

@@ -1,0 +1,79 @@
+"""The command itself: help, version, exit codes, and no tracebacks for users' mistakes."""
+
+import subprocess
+import sys
+
+import pytest
+import typer
+
+import traincast
+from traincast.__main__ import run
+from traincast.cli import app as app_module
+from traincast.errors import InputError
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """An app with one command that raises what it is told to."""
+
+    def failing(error):
+        app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+
+        @app.command()
+        def fail() -> None:
+            raise error
+
+        monkeypatch.setattr(app_module, "app", app)
+
+    return failing
+
+
+def test_version(capsys):
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out == f"traincast {traincast.__version__}\n"
+
+
+def test_help_names_the_commands(capsys):
+    assert run(["--help"]) == 0
+    assert "devices  Which devices are known?" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [["nope"], ["devices", "--nope"], ["devices", "--min-memory", "much"]])
+def test_a_usage_error_is_exit_code_2(capsys, arguments):
+    assert run(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "Error: " in captured.err
+    assert "Traceback" not in captured.err
+
+
+def test_our_errors_become_one_line(capsys, failing):
+    failing(InputError("Batch size 0\nis not positive."))
+    assert run([]) == 2
+    assert capsys.readouterr().err == "Error: Batch size 0 is not positive.\n"
+
+
+def test_an_interrupt_is_130(failing):
+    failing(KeyboardInterrupt())
+    assert run([]) == 130
+
+
+def test_bugs_keep_their_traceback(failing):
+    failing(ZeroDivisionError("ours"))
+    with pytest.raises(ZeroDivisionError):
+        run([])
+
+
+@pytest.mark.parametrize("arguments", [["devices", "t4"], ["devices", "--json"]])
+def test_a_closed_pipe_is_quiet(arguments):
+    command = f"{sys.executable} -m traincast {' '.join(arguments)} | true"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+
+
+def test_help_does_not_load_what_only_answers_need():
+    code = (
+        "import sys; from traincast.__main__ import run; run(['--help']);"
+        "print([m for m in ('numpy', 'scipy', 'torch', 'plotly', 'rich.table') if m in sys.modules])"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).splitlines()[-1] == "[]"

@@ -1,0 +1,46 @@
+"""The last step of every command."""
+
+import json
+
+import pytest
+
+from traincast.cli.show import show
+from traincast.errors import InputError
+from traincast.report import png as png_module
+from traincast.report.chart import Chart, Series
+from traincast.report.document import Document
+from traincast.report.table import Column, Table
+
+TABLE = Table(title="Step", columns=(Column(key="step_s", header="step", show="duration"),), rows=((0.25,),))
+CHART = Chart(title="c", kind="bar", series=(Series(name="s", x=["a"], y=[1.0]),), x_label="x", y_label="y")
+DOCUMENT = Document(title="Step", tables=(TABLE,), charts=(CHART, CHART))
+
+
+def test_text_is_for_people_and_json_for_programs(capsys):
+    show(DOCUMENT)
+    assert "250 ms" in capsys.readouterr().out
+    show(DOCUMENT, as_json=True)
+    assert json.loads(capsys.readouterr().out)["tables"][0]["rows"] == [{"step_s": 0.25}]
+    show(DOCUMENT, as_json=True, data={"step_s": 0.5})
+    assert json.loads(capsys.readouterr().out) == {"step_s": 0.5}
+
+
+def test_where_the_page_is_goes_to_stderr_so_that_json_stays_json(capsys, tmp_path):
+    path = tmp_path / "page.html"
+    show(DOCUMENT, as_json=True, html=path)
+    captured = capsys.readouterr()
+    json.loads(captured.out)
+    assert captured.err == f"Wrote {path}\n"
+    assert path.read_text().startswith("<!DOCTYPE html>")
+
+
+def test_every_chart_becomes_an_image(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(png_module, "to_png", lambda chart: b"png")
+    show(DOCUMENT, png=tmp_path / "c.png")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["c-2.png", "c.png"]
+    assert capsys.readouterr().err == f"Wrote {tmp_path / 'c.png'}\nWrote {tmp_path / 'c-2.png'}\n"
+
+
+def test_an_answer_without_a_chart_has_no_image(tmp_path):
+    with pytest.raises(InputError, match="'Step' has no chart to write to"):
+        show(Document(title="Step", tables=(TABLE,)), png=tmp_path / "c.png")

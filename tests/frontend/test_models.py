@@ -141,9 +141,7 @@ def test_a_model_has_exactly_its_published_parameters(name):
 def test_a_forward_pass_multiplies_as_often_as_published(name):
     published = ZOO[name].gmacs
     half_its_last_digit = 10.0 ** Decimal(str(published)).as_tuple().exponent / 2
-    assert step(name).forward_macs / 1e9 == pytest.approx(
-        published, rel=0, abs=0.01 * published + half_its_last_digit
-    )
+    assert step(name).forward_macs / 1e9 == pytest.approx(published, rel=0, abs=0.01 * published + half_its_last_digit)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -306,9 +304,7 @@ def test_a_causal_model_that_knows_the_following_token_loses_nothing():
 
 
 def test_the_loss_of_half_precision_logits_is_computed_in_float32():
-    loss = training_step.next_token_loss(
-        torch.zeros(1, 3, 4, dtype=torch.bfloat16), (torch.zeros(1, 3).long(),)
-    )
+    loss = training_step.next_token_loss(torch.zeros(1, 3, 4, dtype=torch.bfloat16), (torch.zeros(1, 3).long(),))
 
     assert loss.dtype == torch.float32
 

@@ -62,9 +62,7 @@ def test_a_name_that_could_mean_several_lists_them(given_name, names):
     assert str(caught.value) == f"'{given_name}' could mean {names}: name one of them."
 
 
-@pytest.mark.parametrize(
-    "given_name", ["rtx2080", "rtx-2080-super", "rtx-pro-6000", "titan", "ada", "16gb", "sxm", ""]
-)
+@pytest.mark.parametrize("given_name", ["rtx2080", "rtx-2080-super", "rtx-pro-6000", "titan", "ada", "16gb", "sxm", ""])
 def test_a_name_is_never_stretched_to_another_product(given_name):
     """The desktop RTX 2080 is not in the table, and its laptop version would be a quiet guess."""
     with pytest.raises(UnknownDeviceError, match=f"No device named '{given_name}'"):

@@ -65,9 +65,7 @@ def test_an_unknown_tensor_rate_is_not_taken_for_missing_units():
 
 
 def test_an_unknown_precision_is_answered_with_the_known_ones():
-    with pytest.raises(
-        InputError, match="Unknown precision 'fp8'; known are fp32, tf32, amp-fp16, amp-bf16, bf16"
-    ):
+    with pytest.raises(InputError, match="Unknown precision 'fp8'; known are fp32, tf32, amp-fp16, amp-bf16, bf16"):
         a_device().peak("fp8")
 
 
@@ -106,9 +104,7 @@ rates = st.floats(min_value=1e9, max_value=1e16)
 
 @given(fp32=rates, tensor=st.one_of(st.just(0.0), rates), precision=st.sampled_from(PRECISIONS))
 def test_a_peak_is_always_one_of_the_figures_of_the_device(fp32, tensor, precision):
-    device = a_device(
-        fp32_flop_per_s=fp32, tf32_flop_per_s=tensor, fp16_flop_per_s=tensor, bf16_flop_per_s=tensor
-    )
+    device = a_device(fp32_flop_per_s=fp32, tf32_flop_per_s=tensor, fp16_flop_per_s=tensor, bf16_flop_per_s=tensor)
     peak = device.peak(precision)
     assert peak.flop_per_s == (tensor if tensor and precision != "fp32" else fp32)
     assert peak.is_fallback == (tensor == 0 and precision != "fp32")

@@ -25,9 +25,7 @@ def write(tmp_path):
 
 def test_csv_and_toml_of_the_same_card_give_the_same_device(write):
     columns = "name,aliases,fp32_tflop_per_s,memory_gib,memory_gb_per_s,boost_clock_mhz,n_sm,l2_mib,notes"
-    from_csv = read_device_file(
-        write("a.csv", columns + '\nmine,m1;m2,19.5,40,1555,1410,108,40,"one, two"\n')
-    )
+    from_csv = read_device_file(write("a.csv", columns + '\nmine,m1;m2,19.5,40,1555,1410,108,40,"one, two"\n'))
     from_toml = read_device_file(
         write(
             "a.toml",

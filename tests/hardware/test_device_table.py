@@ -127,12 +127,8 @@ def test_the_generic_cpu_is_computed_as_its_notes_say():
 def test_every_column_is_explained_beside_the_table():
     text = (DATA / "README.md").read_text(encoding="utf-8")
     self_evident = {"vendor", "arch", "year", "pcie_gen"}
-    explained = text.replace(
-        "`tf32_dense_`, `fp16_dense_`", "`tf32_dense_tflop_per_s`, `fp16_dense_tflop_per_s`"
-    )
-    assert [
-        column for column in ROWS[0] if f"`{column}`" not in explained and column not in self_evident
-    ] == []
+    explained = text.replace("`tf32_dense_`, `fp16_dense_`", "`tf32_dense_tflop_per_s`, `fp16_dense_tflop_per_s`")
+    assert [column for column in ROWS[0] if f"`{column}`" not in explained and column not in self_evident] == []
 
 
 def test_the_table_is_read_without_heavy_packages():

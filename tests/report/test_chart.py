@@ -79,9 +79,9 @@ def test_reference_lines_share_the_unit_and_know_log_axes():
     assert (layout["shapes"][0]["y0"], layout["annotations"][0]["y"]) == (16.0, 16.0)
     layout = to_figure(a_chart(reference_lines=(line,), log_y=True), with_title=False)["layout"]
     assert (layout["shapes"][0]["y0"], layout["annotations"][0]["y"]) == (16.0, pytest.approx(math.log10(16)))
-    layout = to_figure(
-        a_chart(reference_lines=(ReferenceLine(value=2, label="b", axis="x"),)), with_title=False
-    )["layout"]
+    layout = to_figure(a_chart(reference_lines=(ReferenceLine(value=2, label="b", axis="x"),)), with_title=False)[
+        "layout"
+    ]
     assert (layout["shapes"][0]["x0"], layout["annotations"][0]["x"]) == (2, 2)
 
 

@@ -44,12 +44,9 @@ def a_document(text="conv1", *, n_charts=0):
     )
     series = (Series(name=text, x=[text], y=[1.0]),)
     charts = tuple(
-        Chart(title=f"Chart {i} {text}", kind="bar", series=series, x_label=text, y_label=text)
-        for i in range(n_charts)
+        Chart(title=f"Chart {i} {text}", kind="bar", series=series, x_label=text, y_label=text) for i in range(n_charts)
     )
-    return Document(
-        title=f"Page {text}", subtitle=text, tables=(table,), charts=charts, notes=(f"Page note {text}",)
-    )
+    return Document(title=f"Page {text}", subtitle=text, tables=(table,), charts=charts, notes=(f"Page note {text}",))
 
 
 def test_the_page_shows_titles_tables_and_notes():
@@ -76,9 +73,7 @@ def test_nothing_is_loaded_from_anywhere():
     assert "http:" not in own
     assert "https:" not in own
     assert "@import" not in own
-    policy = next(
-        a["content"] for tag, a in tags if tag == "meta" and a.get("http-equiv") == "Content-Security-Policy"
-    )
+    policy = next(a["content"] for tag, a in tags if tag == "meta" and a.get("http-equiv") == "Content-Security-Policy")
     assert policy.startswith("default-src 'none'")
 
 

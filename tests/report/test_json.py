@@ -23,9 +23,7 @@ def test_a_document_keeps_base_units():
         rows=(("T4", 0.25), ("V100", math.nan)),
         notes=("measured",),
     )
-    assert json.loads(
-        to_json(to_dict(Document(title="Time", subtitle="fp32", tables=(table,), notes=("n",))))
-    ) == {
+    assert json.loads(to_json(to_dict(Document(title="Time", subtitle="fp32", tables=(table,), notes=("n",))))) == {
         "title": "Time",
         "subtitle": "fp32",
         "tables": [

@@ -27,17 +27,14 @@ def test_without_a_chrome_the_reason_is_one_line(monkeypatch):
     with pytest.raises(TraincastError) as caught:
         to_png(CHART)
     assert str(caught.value) == (
-        "No PNG could be drawn (Kaleido requires Google Chrome to be installed); "
-        "an HTML page needs no Chrome."
+        "No PNG could be drawn (Kaleido requires Google Chrome to be installed); an HTML page needs no Chrome."
     )
 
 
 def test_the_titled_figure_is_what_is_drawn(monkeypatch):
     drawn = []
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
-    monkeypatch.setattr(
-        plotly.io, "to_image", lambda figure, **options: drawn.append((figure, options)) or b"png"
-    )
+    monkeypatch.setattr(plotly.io, "to_image", lambda figure, **options: drawn.append((figure, options)) or b"png")
     assert to_png(CHART) == b"png"
     figure, options = drawn[0]
     assert figure["layout"]["title"]["text"] == "t"

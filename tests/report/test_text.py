@@ -14,9 +14,7 @@ TIME = Column(key="step_s", header="time", show="duration")
 
 def a_document(*names, notes=()):
     rows = tuple((name, 0.0123) for name in names)
-    return Document(
-        title="Layers", tables=(Table(title="Layers", columns=(NAME, TIME), rows=rows),), notes=notes
-    )
+    return Document(title="Layers", tables=(Table(title="Layers", columns=(NAME, TIME), rows=rows),), notes=notes)
 
 
 def test_a_small_table_is_plain_aligned_text():

@@ -9,9 +9,7 @@ import typer
 from traincast import __version__
 from traincast.cli.devices import devices
 
-app = typer.Typer(
-    add_completion=False, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False
-)
+app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
 def _print_version(is_asked: bool) -> None:

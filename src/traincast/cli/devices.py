@@ -17,9 +17,7 @@ def devices(
     arch: Annotated[str | None, typer.Option(help="Only this architecture: Volta, Ampere, CDNA2.")] = None,
     min_memory_gib: Annotated[
         float,
-        typer.Option(
-            "--min-memory", metavar="GIB", help="Only devices with at least this memory.", show_default=False
-        ),
+        typer.Option("--min-memory", metavar="GIB", help="Only devices with at least this memory.", show_default=False),
     ] = 0.0,
     as_json: AsJson = False,
     devices_file: DevicesFile = None,
@@ -33,9 +31,7 @@ def devices(
     from traincast.units import GIB
 
     known = all_devices(devices_file)
-    found = matching_devices(
-        known, text=text, vendor=vendor, arch=arch, min_memory_bytes=min_memory_gib * GIB
-    )
+    found = matching_devices(known, text=text, vendor=vendor, arch=arch, min_memory_bytes=min_memory_gib * GIB)
     show(_document(found, n_known=len(known)), as_json=as_json, data={"devices": found})
 
 
@@ -56,6 +52,4 @@ def _document(found: "tuple[Device, ...]", *, n_known: int) -> "Document":
     notes = ("Rates are dense peaks; '-' is none or not known. --json has all figures with their sources.",)
     if not found:
         notes = ("Nothing matches; 'traincast devices' without filters lists all.",)
-    return Document(
-        title="Devices", subtitle=f"{len(found)} of {n_known} known", tables=(table,), notes=notes
-    )
+    return Document(title="Devices", subtitle=f"{len(found)} of {n_known} known", tables=(table,), notes=notes)

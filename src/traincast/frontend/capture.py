@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ import torch
 
 import traincast
 from traincast.errors import InputError, TraincastError
-from traincast.frontend.meta_module import batched_example, meta_copy, on_meta
+from traincast.frontend.meta_module import batched_example, map_tensors, meta_copy, on_meta
 from traincast.frontend.recorder import Recording
 from traincast.frontend.run_step import Loss, MetaRecorder, probe_requests, record_step
+from traincast.frontend.step import TrainingStep
 from traincast.frontend.symbolic import join
 from traincast.trace.check import check_graph
 from traincast.trace.flop import uncosted_ops
@@ -24,7 +26,13 @@ from traincast.trace.trace import Module, Parameter, Trace
 BATCH_SIZES = (2, 3, 5)
 
 
-def capture(
+def capture_step(step: TrainingStep) -> Trace:
+    """The trace of what a frontend read."""
+    trace = capture(step.module, step.example, loss=step.loss, name=step.name)
+    return replace(trace, assumptions=(*step.assumptions, *trace.assumptions))
+
+
+def capture(  # noqa: PLR0913  (the options of traincast.capture, and a name)
     module: Any,
     example: Any,
     *,
@@ -66,7 +74,8 @@ def capture(
         assumptions=tuple(recording.assumptions),
         uncosted_ops=uncosted_ops(graph),
         provenance={
-            "captured_with": f"traincast {traincast.__version__}, torch {torch.__version__}, Python {platform.python_version()}",
+            "captured_with": f"traincast {traincast.__version__}, torch {torch.__version__}",
+            "python": platform.python_version(),
         },
     )
     check_graph(graph, where=f"the trace of {trace.name}")
@@ -77,11 +86,18 @@ def _inputs(make_inputs: Callable[[int], Any], batch: int) -> Any:
     try:
         return on_meta(make_inputs(batch))
     except (RuntimeError, TypeError, ValueError) as error:
-        raise InputError(f"example({batch}) failed: {error}. It must return the model's inputs for that batch size.") from error
+        raise InputError(
+            f"example({batch}) failed: {error}. It must return the model's inputs for that batch size."
+        ) from error
 
 
 def _requests_that_follow(
-    module: Any, make_inputs: Callable[[int], Any], requests: list[torch.dtype], *, loss: Loss | None, train: bool
+    module: Any,
+    make_inputs: Callable[[int], Any],
+    requests: list[torch.dtype],
+    *,
+    loss: Loss | None,
+    train: bool,
 ) -> list[bool]:
     """Which dtype requests follow the model's dtype (`.to(x.dtype)`) and which are literal (`.float()`).
 
@@ -103,8 +119,6 @@ def _requests_that_follow(
 
 
 def _lower_floats(inputs: Any) -> Any:
-    from traincast.frontend.meta_module import map_tensors
-
     return map_tensors(inputs, lambda tensor: tensor.bfloat16() if tensor.is_floating_point() else tensor)
 
 
@@ -113,7 +127,16 @@ def _modules(module: Any, recording: Recording) -> tuple[Module, ...]:
     for number, (path, child) in enumerate(module.named_modules()):
         first_input, first_output = recording.module_calls.get(number, (-1, -1))
         own = tuple(tensors[id(parameter)] for parameter in child.parameters(recurse=False))
-        rows.append(Module(path, type(child).__name__, first_input, first_output, int(number in recording.module_calls), own))
+        rows.append(
+            Module(
+                path,
+                type(child).__name__,
+                first_input,
+                first_output,
+                int(number in recording.module_calls),
+                own,
+            )
+        )
     return tuple(rows)
 
 

@@ -16,11 +16,35 @@ from torch.overrides import TorchFunctionMode
 from traincast.frontend import fused_ops  # noqa: F401  (defines torch.ops.traincast)
 from traincast.frontend.recorder import Recorder
 
-_SHORT_CASTS = {"float": torch.float32, "half": torch.float16, "bfloat16": torch.bfloat16, "double": torch.float64}
+_SHORT_CASTS = {
+    "float": torch.float32,
+    "half": torch.float16,
+    "bfloat16": torch.bfloat16,
+    "double": torch.float64,
+}
 # Functions that convert their input first when they are given a dtype.
-_TAKE_DTYPE = {"softmax", "log_softmax", "_softmax", "sum", "mean", "cumsum", "prod", "norm", "linalg_vector_norm"}
+_TAKE_DTYPE = {
+    "softmax",
+    "log_softmax",
+    "_softmax",
+    "sum",
+    "mean",
+    "cumsum",
+    "prod",
+    "norm",
+    "linalg_vector_norm",
+}
 # Functions that autocast sees whole although they dispatch several ops.
-_CALLS = {"linear", "matmul", "__matmul__", "__rmatmul__", "einsum", "cross_entropy", "chain_matmul", "multi_dot"}
+_CALLS = {
+    "linear",
+    "matmul",
+    "__matmul__",
+    "__rmatmul__",
+    "einsum",
+    "cross_entropy",
+    "chain_matmul",
+    "multi_dot",
+}
 _RNN_MODES = {"lstm", "gru", "rnn_tanh", "rnn_relu"}
 
 

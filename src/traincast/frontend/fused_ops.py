@@ -37,11 +37,11 @@ _RESERVE = {"lstm": 6, "gru": 5, "rnn_tanh": 1, "rnn_relu": 1}
 
 
 @torch.library.register_fake(f"{NAMESPACE}::attention", lib=_library)
-def _attention(
-    query: Any, key: Any, value: Any, bias: Any, dropout_p: float, is_causal: bool
-) -> tuple[Any, Any]:
+def _attention(query: Any, key: Any, value: Any, bias: Any, dropout_p: float, is_causal: bool) -> tuple[Any, Any]:
     same_width = query.shape[-1] == value.shape[-1]
-    output = torch.empty_like(query) if same_width else _heads_beside_features((*query.shape[:-1], value.shape[-1]), query)
+    output = (
+        torch.empty_like(query) if same_width else _heads_beside_features((*query.shape[:-1], value.shape[-1]), query)
+    )
     return output, query.new_empty(query.shape[:-1], dtype=torch.float32)
 
 
@@ -52,7 +52,7 @@ def _heads_beside_features(shape: tuple[int, ...], like: Any) -> Any:
 
 
 @torch.library.register_fake(f"{NAMESPACE}::attention_backward", lib=_library)
-def _attention_backward(
+def _attention_backward(  # noqa: PLR0913  (the signature of the op)
     grad: Any,
     query: Any,
     key: Any,
@@ -93,7 +93,7 @@ def _rnn_sizes(input: Any, hidden: list[Any], weights: list[Any], mode: str) -> 
 
 
 @torch.library.register_fake(f"{NAMESPACE}::rnn", lib=_library)
-def _rnn(
+def _rnn(  # noqa: PLR0913  (the signature of the op)
     input: Any,
     hidden: list[Any],
     weights: list[Any],
@@ -115,7 +115,7 @@ def _rnn(
 
 
 @torch.library.register_fake(f"{NAMESPACE}::rnn_backward", lib=_library)
-def _rnn_backward(
+def _rnn_backward(  # noqa: PLR0913  (the signature of the op)
     grad: Any,
     input: Any,
     hidden: list[Any],
@@ -150,7 +150,14 @@ def _rnn_derivative(ctx: Any, grad: Any, *_: Any) -> tuple[Any, ...]:
     hidden, weights = rest[: ctx.n_hidden], rest[ctx.n_hidden :]
     if grad is None:  # only the final state was used
         grad = torch.zeros_like(output)
-    settings = (ctx.mode, ctx.n_layers, ctx.n_directions, ctx.batch_first, ctx.input_gradient, ctx.hidden_gradient)
+    settings = (
+        ctx.mode,
+        ctx.n_layers,
+        ctx.n_directions,
+        ctx.batch_first,
+        ctx.input_gradient,
+        ctx.hidden_gradient,
+    )
     grads = torch.ops.traincast.rnn_backward(grad, input, hidden, weights, output, reserve, *settings)
     return (grads[0], grads[1] or [None] * ctx.n_hidden, grads[2], None, None, None, None, None)
 

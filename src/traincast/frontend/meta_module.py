@@ -1,4 +1,4 @@
-"""A copy of the user's model and inputs on meta tensors: shapes without memory. The user's own module stays as it is."""
+"""A copy of the user's model and inputs on meta tensors: shapes without memory. The user's own stay as they are."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from traincast.errors import CaptureError, InputError
+from traincast.frontend.recorder import tensors_in
 
 
 def meta_copy(module: Any, *, train: bool) -> Any:
@@ -39,8 +40,8 @@ def meta_copy(module: Any, *, train: bool) -> Any:
 def batched_example(example: Any) -> Callable[[int], Any]:
     """A callable batch size -> arguments: the user's own, or made from tensors whose first dim is the batch."""
     if callable(example) and not isinstance(example, torch.Tensor):
-        return example  # type: ignore[no-any-return]
-    sizes = [tensor.shape[0] for tensor in _leaves(example) if tensor.dim()]
+        return example
+    sizes = [tensor.shape[0] for tensor in tensors_in(example) if tensor.dim()]
     if not sizes:
         raise InputError(
             "example holds no tensor with a batch dimension: give a callable batch_size -> inputs, or tensors whose "
@@ -88,9 +89,3 @@ def map_tensors(value: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(value, dict):
         return {key: map_tensors(item, change) for key, item in value.items()}
     return value
-
-
-def _leaves(value: Any) -> list[Any]:
-    found: list[Any] = []
-    map_tensors(value, lambda tensor: (found.append(tensor), tensor)[1])
-    return found

@@ -13,7 +13,7 @@ from traincast.errors import CaptureError, DataDependentError, InputError, Train
 from traincast.frontend.functions import FunctionWatcher
 from traincast.frontend.meta_cache import MetaCache
 from traincast.frontend.meta_module import call
-from traincast.frontend.recorder import Recorder, Recording, tensors_in
+from traincast.frontend.recorder import Recorder, tensors_in
 from traincast.trace.graph import Phase, StorageKind
 
 Loss = Callable[[Any, Any], Any]
@@ -78,7 +78,13 @@ def record_step(module: Any, inputs: Any, recorder: Recorder, *, loss: Loss | No
     """Runs the step; the recorder holds what happened, the dtype requests are returned in order."""
     _name_existing(module, inputs, recorder)
     watcher = FunctionWatcher(recorder)
-    with _gc_paused(), torch.enable_grad() if train else torch.no_grad(), recorder, watcher, _tracked(module, recorder):
+    with (
+        _gc_paused(),
+        torch.enable_grad() if train else torch.no_grad(),
+        recorder,
+        watcher,
+        _tracked(module, recorder),
+    ):
         output = _forward(module, inputs, recorder)
         if train:
             recorder.phase = Phase.LOSS
@@ -112,7 +118,9 @@ def scalar_loss(output: Any, inputs: Any, loss: Loss | None) -> Any:
     if own is not None:
         return own if own.dim() == 0 else own.mean()
     logits = output.get("logits") if isinstance(output, dict) else getattr(output, "logits", None)
-    floating = [logits] if logits is not None else [t for t in tensors_in(_plain_output(output)) if t.is_floating_point()]
+    floating = (
+        [logits] if logits is not None else [t for t in tensors_in(_plain_output(output)) if t.is_floating_point()]
+    )
     if not floating:
         raise InputError(f"the model returned {_describe(output)} without a floating tensor: give loss=.")
     return floating[0].float().mean()
@@ -147,7 +155,15 @@ def _forward(module: Any, inputs: Any, recorder: Recorder) -> Any:
             f"{type(module).__name__} cannot be called with the example's inputs ({error}): example must give the "
             "arguments of its forward, as a tensor, a tuple, or a dict of keyword arguments."
         ) from error
-    except (RuntimeError, ValueError, IndexError, KeyError, AttributeError, AssertionError, NotImplementedError) as error:
+    except (
+        RuntimeError,
+        ValueError,
+        IndexError,
+        KeyError,
+        AttributeError,
+        AssertionError,
+        NotImplementedError,
+    ) as error:
         place = f"module '{recorder.where}'" if recorder.where else type(module).__name__
         reason = str(error).strip().split("\n")[0] or type(error).__name__
         kind = DataDependentError if "meta tensor" in reason or "data-dependent" in reason.lower() else CaptureError
@@ -202,7 +218,9 @@ def _tracked(module: Any, recorder: Recorder) -> Iterator[None]:
 def _watch_gradients(root: Any, recorder: Recorder) -> None:
     """Notes, as backward runs, which forward tensor each gradient belongs to."""
     if root is None:
-        raise InputError("the loss does not depend on any trainable parameter: unfreeze at least one, or use mode='inference'.")
+        raise InputError(
+            "the loss does not depend on any trainable parameter: unfreeze at least one, or use mode='inference'."
+        )
     seen, stack = {root}, [root]
     while stack:
         node = stack.pop()

@@ -14,7 +14,7 @@ from traincast.trace.graph import Graph, Ints, Phase, Ragged, StorageKind
 
 
 def join(recordings: dict[int, Recording], module_names: list[str], requests_follow: list[bool]) -> Graph:
-    """A graph from recordings at two batch sizes, checked at the others. From one alone, it holds for that batch only."""
+    """A graph from recordings at two batch sizes, checked at the others. From one, it holds for that batch."""
     batches = sorted(recordings)
     first = recordings[batches[0]]
     for batch in batches[1:]:
@@ -77,15 +77,19 @@ def _fit(rows: list[Ints], batches: list[int]) -> tuple[Ints, Ints]:
     )
     if not holds:
         raise BatchDependentError(
-            f"A dimension of the model does not grow linearly with the batch (traced at {', '.join(map(str, batches))}): "
-            "reshape batch elements one by one, or give an example callable whose sizes are linear in the batch."
+            f"A dimension of the model does not grow linearly with the batch (traced at {batches}): reshape batch "
+            "elements one by one, or give an example callable whose sizes are linear in the batch."
         )
     return base, slope
 
 
 def _same_structure(one: Recording, other: Recording, batches: tuple[int, int], module_names: list[str]) -> None:
     for op, (left, right) in enumerate(zip(one.ops, other.ops, strict=False)):
-        if left[0] != right[0] or one.op_inputs[op] != other.op_inputs[op] or one.op_outputs[op] != other.op_outputs[op]:
+        if (
+            left[0] != right[0]
+            or one.op_inputs[op] != other.op_inputs[op]
+            or one.op_outputs[op] != other.op_outputs[op]
+        ):
             place = module_names[one.op_module[op]] or "the model"
             raise BatchDependentError(
                 f"'{place}' runs {left[0]} at batch {batches[0]} but {right[0]} at batch {batches[1]}, or on other "
@@ -94,8 +98,8 @@ def _same_structure(one: Recording, other: Recording, batches: tuple[int, int], 
     same = one.n_ops == other.n_ops and one.tensor_storage == other.tensor_storage
     if not same or [len(s) for s in one.shapes] != [len(s) for s in other.shapes]:
         raise BatchDependentError(
-            f"The model runs {one.n_ops} ops at batch {batches[0]} and {other.n_ops} at batch {batches[1]}: the number of "
-            "ops must not depend on the batch (a loop over samples does that)."
+            f"The model runs {one.n_ops} ops at batch {batches[0]} and {other.n_ops} at batch {batches[1]}: the "
+            "number of ops must not depend on the batch (a loop over samples does that)."
         )
 
 
@@ -161,6 +165,6 @@ def _check_storages(graph: Graph, recording: Recording, batch: int) -> None:
     if len(wrong):
         op = int(graph.storage_alloc[wrong[0]])
         raise BatchDependentError(
-            f"{graph.name_of(op)} allocates {actual[wrong[0]]} bytes for a tensor of {size[wrong[0]]}: storages that are "
-            "larger than their first tensor are not supported."
+            f"{graph.name_of(op)} allocates {actual[wrong[0]]} bytes for a tensor of {size[wrong[0]]}: storages that "
+            "are larger than their first tensor are not supported."
         )

@@ -51,8 +51,7 @@ def find_device(name: str, *, devices_file: str | Path | None = None) -> Device:
         raise UnknownDeviceError(f"'{name}' could mean {', '.join(most)} or {last}: name one of them.")
     close = close_names(name, (device.name for device in devices))
     raise UnknownDeviceError(
-        f"No device named '{name}'.{close} "
-        f"'traincast devices' lists all {len(devices)}; --devices FILE adds your own."
+        f"No device named '{name}'.{close} 'traincast devices' lists all {len(devices)}; --devices FILE adds your own."
     )
 
 

@@ -65,9 +65,7 @@ class Device:
     fp32_flop_per_s: float | None  # vector rate
     memory_bytes: int
     memory_bytes_per_s: float
-    fp32_matrix_flop_per_s: float | None = (
-        None  # AMD matrix units run fp32 products faster than the vector units
-    )
+    fp32_matrix_flop_per_s: float | None = None  # AMD matrix units run fp32 products faster than the vector units
     tf32_flop_per_s: float | None = None
     fp16_flop_per_s: float | None = None  # with fp32 accumulation
     bf16_flop_per_s: float | None = None

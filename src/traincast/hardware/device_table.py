@@ -93,9 +93,7 @@ def read_device_file(path: str | Path) -> tuple[Device, ...]:
         for column, names in (("name", (device.name,)), ("aliases", device.aliases)):
             for name in names:
                 if name_key(name) in taken:
-                    raise FileFormatError(
-                        f"{where}, column {column}: '{name}' is already taken in this file."
-                    )
+                    raise FileFormatError(f"{where}, column {column}: '{name}' is already taken in this file.")
                 taken.add(name_key(name))
         devices.append(device)
     if not devices:
@@ -189,11 +187,7 @@ def _value(raw: Any, cell: _Cell, where: str) -> Any:
         number = float(raw)
     except (ValueError, OverflowError):
         raise FileFormatError(f"{where}: {raw!r} is not a number.") from None
-    if (
-        not math.isfinite(number * cell.factor)
-        or number < 0
-        or (number == 0 and cell.field not in MAY_BE_ZERO)
-    ):
+    if not math.isfinite(number * cell.factor) or number < 0 or (number == 0 and cell.field not in MAY_BE_ZERO):
         raise FileFormatError(f"{where}: {raw!r} is out of range.")
     if cell.holds == "whole":
         if not number.is_integer():

@@ -24,9 +24,7 @@ class Series:
 
     def __post_init__(self) -> None:
         if len(self.x) != len(self.y) or len(self.text) not in (0, len(self.y)):
-            raise ValueError(
-                f"series {self.name!r}: {len(self.x)} x, {len(self.y)} y, {len(self.text)} texts"
-            )
+            raise ValueError(f"series {self.name!r}: {len(self.x)} x, {len(self.y)} y, {len(self.text)} texts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,9 +28,7 @@ def to_html(document: Document) -> str:
     body.append(_notes(document.notes))
     if document.charts:
         body += _scripts(document.charts)
-    return PAGE.format(
-        title=escape(document.title), style=STYLE, body="\n".join(part for part in body if part)
-    )
+    return PAGE.format(title=escape(document.title), style=STYLE, body="\n".join(part for part in body if part))
 
 
 def _chart(chart: Chart, number: int) -> str:

@@ -22,9 +22,7 @@ def to_png(chart: Chart) -> bytes:
 
     try:
         image: bytes = plotly.io.to_image(to_figure(chart, with_title=True), format="png", **_SIZE)
-    except (
-        RuntimeError
-    ) as error:  # kaleido's own, among them that there is no Chrome; it says more than a line
+    except RuntimeError as error:  # kaleido's own, among them that there is no Chrome; it says more than a line
         reason = str(error.args[0] if error.args else error).strip().split("\n")[0].rstrip(".")
         raise TraincastError(f"No PNG could be drawn ({reason}); an HTML page needs no Chrome.") from error
     return image

@@ -28,9 +28,7 @@ Show = Literal[
     "duration",
     "usd",
 ]
-Cell = (
-    Any  # str, int, float, a tuple of sizes, the numpy forms of these, or None where there is nothing to say
-)
+Cell = Any  # str, int, float, a tuple of sizes, the numpy forms of these, or None where there is nothing to say
 Row = tuple[Cell, ...]
 
 _SHOW: dict[Show, Callable[[Any], str]] = {
@@ -109,9 +107,7 @@ class Table:
 
     def formatted(self) -> list[list[str]]:
         """Every cell as people read it."""
-        return [
-            [column.format(cell) for column, cell in zip(self.columns, row, strict=True)] for row in self.rows
-        ]
+        return [[column.format(cell) for column, cell in zip(self.columns, row, strict=True)] for row in self.rows]
 
 
 def show_value(value: Cell, show: Show) -> str:

@@ -24,9 +24,7 @@ def to_text(document: Document, *, width: int | None = None, color: bool = False
 
     page = io.StringIO()
     widest = max([width, *(_needed_width(table) for table in document.tables)]) if width else _UNLIMITED
-    console = Console(
-        file=page, width=widest, force_terminal=color, color_system="standard" if color else None
-    )
+    console = Console(file=page, width=widest, force_terminal=color, color_system="standard" if color else None)
     console.print(Text(_printable(document.title), style="bold"), width=width)
     if document.subtitle:
         console.print(Text(_printable(document.subtitle)), width=width)
@@ -75,10 +73,7 @@ def _rich_table(table: Table) -> RichTable:
 def _narrowest_widths(table: Table) -> list[int]:
     """What each column needs: numbers stay whole, text may fold."""
     headers = [column.header for column in table.columns]
-    widths = [
-        max(len(_printable(text)) for text in texts)
-        for texts in zip(headers, *table.formatted(), strict=True)
-    ]
+    widths = [max(len(_printable(text)) for text in texts) for texts in zip(headers, *table.formatted(), strict=True)]
     return [
         min(width, _NARROWEST_TEXT) if column.may_wrap else width
         for column, width in zip(table.columns, widths, strict=True)

@@ -7,7 +7,7 @@ import numbers
 import numpy as np
 
 from traincast.errors import FileFormatError, InputError
-from traincast.trace.graph import Graph
+from traincast.trace.graph import Graph, Ints
 
 MAX_BATCH_SIZE = 10**7  # above it int64 products of large layers could overflow, and nobody means it
 
@@ -17,7 +17,9 @@ def check_batch_size(batch_size: object) -> int:
     if isinstance(batch_size, bool) or not isinstance(batch_size, numbers.Integral):
         raise InputError(f"batch size {batch_size!r} is not a whole number: give one from 1 to {MAX_BATCH_SIZE:,}.")
     if not 1 <= int(batch_size) <= MAX_BATCH_SIZE:
-        raise InputError(f"batch size {int(batch_size):,} is out of range: give a whole number from 1 to {MAX_BATCH_SIZE:,}.")
+        raise InputError(
+            f"batch size {int(batch_size):,} is out of range: give a whole number from 1 to {MAX_BATCH_SIZE:,}."
+        )
     return int(batch_size)
 
 
@@ -31,7 +33,8 @@ def check_graph(graph: Graph, *, where: str) -> None:
         "op phases": _within(graph.op_phase, 4, n_ops),
         "forward ops": _within(graph.op_forward + 1, n_ops + 1, n_ops),
         "recomputed flags": _within(graph.op_recomputed, 2, n_ops),
-        "op inputs": _within(graph.op_inputs.values, n_tensors) and _offsets(graph.op_inputs.start, n_ops, len(graph.op_inputs.values)),
+        "op inputs": _within(graph.op_inputs.values, n_tensors)
+        and _offsets(graph.op_inputs.start, n_ops, len(graph.op_inputs.values)),
         "op outputs": _within(graph.op_outputs.values, n_tensors)
         and _offsets(graph.op_outputs.start, n_ops, len(graph.op_outputs.values)),
         "tensor dtypes": _within(graph.tensor_dtype, 14, n_tensors),
@@ -49,13 +52,13 @@ def check_graph(graph: Graph, *, where: str) -> None:
         raise FileFormatError(f"{where} is damaged: its {', '.join(broken)} do not fit together. Save the trace again.")
 
 
-def _within(values: np.ndarray, limit: int, length: int | None = None) -> bool:  # type: ignore[type-arg]
+def _within(values: Ints, limit: int, length: int | None = None) -> bool:
     if length is not None and len(values) != length:
         return False
     return bool(np.all((values >= 0) & (values < limit)))
 
 
-def _offsets(start: np.ndarray, n_rows: int, n_values: int) -> bool:  # type: ignore[type-arg]
+def _offsets(start: Ints, n_rows: int, n_values: int) -> bool:
     if len(start) != n_rows + 1 or start[0] != 0 or start[-1] != n_values:
         return False
     return bool(np.all(np.diff(start) >= 0))

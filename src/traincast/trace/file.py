@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import struct
-import tempfile
 import zlib
 from dataclasses import fields
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from traincast.errors import FileFormatError, InputError
+from traincast.report.files import write_file
 from traincast.trace.check import check_graph
 from traincast.trace.graph import Graph, Ragged
 from traincast.trace.settings import Settings
@@ -29,20 +28,7 @@ _INTEGERS = (np.int8, np.int16, np.int32, np.int64)
 def write_trace(trace: Trace, path: Path) -> None:
     """Writes the file whole or not at all."""
     payload = MAGIC + f"{VERSION}\n".encode() + zlib.compress(_pack(trace), level=9)
-    if not path.parent.is_dir():
-        raise InputError(f"Cannot save to '{path}': there is no folder '{path.parent}'.")
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise InputError(f"Cannot save to '{path}': {error.strerror}.") from error
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(payload)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    write_file(path, payload)
 
 
 def read_trace(path: Path) -> Trace:
@@ -62,7 +48,7 @@ def parse_trace(content: bytes, *, where: str) -> Trace:
     version = head[len(MAGIC) :].decode(errors="replace")
     if version != str(VERSION):
         raise FileFormatError(
-            f"{where} is a trace of format {version}, but this traincast reads format {VERSION}: capture the model again."
+            f"{where} is a trace of format {version}, but this traincast reads format {VERSION}: capture it again."
         )
     try:
         return _unpack(_decompress(body), where)
@@ -135,8 +121,8 @@ def _unpack(content: bytes, where: str) -> Trace:
         name=str(header["name"]),
         mode=str(header["mode"]),
         graph=graph,
-        modules=tuple(Module(*row[:5], tuple(row[5])) for row in header["modules"]),
-        parameters=tuple(Parameter(*row[:3], bool(row[3])) for row in header["parameters"]),
+        modules=tuple(_module(*row) for row in header["modules"]),
+        parameters=tuple(_parameter(*row) for row in header["parameters"]),
         gradient_of=arrays["gradient_of"].reshape(-1, 2),
         op_call=arrays["op_call"],
         call_functions=tuple(header["call_functions"]),
@@ -145,6 +131,14 @@ def _unpack(content: bytes, where: str) -> Trace:
         uncosted_ops=tuple(header["uncosted_ops"]),
         provenance=dict(header["provenance"]),
     )
+
+
+def _module(path: str, kind: str, first_input: int, first_output: int, n_calls: int, parameters: list[int]) -> Module:
+    return Module(path, kind, first_input, first_output, n_calls, tuple(parameters))
+
+
+def _parameter(name: str, tensor: int, gradient: int, is_trainable: int) -> Parameter:
+    return Parameter(name, tensor, gradient, bool(is_trainable))
 
 
 def _graph(header: dict[str, Any], arrays: dict[str, Any]) -> Graph:

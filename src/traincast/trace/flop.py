@@ -63,10 +63,8 @@ def _bmm(inputs: list[int], dims: Dims, _: dict[str, Any]) -> Floats:
 def _convolution(inputs: list[int], dims: Dims, attributes: dict[str, Any]) -> Floats:
     """Every weight meets every position of the output once per sample (of the input, where it is transposed)."""
     image, weight = dims(inputs[0]), dims(inputs[1])
-    if attributes.get("transposed"):
-        positions = image[:, 2:]
-    else:
-        positions = _positions(image[:, 2:], weight[:, 2:], attributes)
+    is_transposed = attributes.get("transposed", False)
+    positions = image[:, 2:] if is_transposed else _positions(image[:, 2:], weight[:, 2:], attributes)
     return 2.0 * image[:, 0] * positions.prod(axis=1) * weight.prod(axis=1)
 
 

@@ -11,6 +11,7 @@ import json
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,7 @@ class Ragged:
     def rows(self) -> list[list[int]]:
         """Back to lists, for code that walks one op at a time."""
         start, values = self.start.tolist(), self.values.tolist()
-        return [values[low:high] for low, high in zip(start[:-1], start[1:], strict=True)]
+        return [values[low:high] for low, high in pairwise(start)]
 
     @cached_property
     def lengths(self) -> Ints:

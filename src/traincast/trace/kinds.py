@@ -56,7 +56,8 @@ _NAMES = {
     " repeat flip roll slice_backward select_backward as_strided_scatter slice_scatter split_with_sizes_copy"
     " reflection_pad2d_backward replication_pad2d_backward unfold_backward tril triu pixel_shuffle im2col col2im",
     OpKind.FACTORY: "zeros ones full arange linspace eye scalar_tensor rand randn randint randperm zeros_like ones_like"
-    " full_like rand_like randn_like new_zeros new_ones new_full bernoulli bernoulli_ normal_ uniform_ random_ zero_ fill_",
+    " full_like rand_like randn_like new_zeros new_ones new_full bernoulli bernoulli_ normal_ uniform_ random_ zero_"
+    " fill_",
     OpKind.ALLOCATION: "empty empty_like new_empty empty_strided new_empty_strided empty_permuted",
     OpKind.UNCOSTED: "_cdist_forward _cdist_backward _fft_r2c _fft_c2r _fft_c2c linalg_qr _linalg_svd _linalg_eigh"
     " linalg_inv_ex _linalg_solve_ex linalg_cholesky_ex linalg_lu_factor_ex linalg_lstsq grid_sampler_2d"
@@ -90,7 +91,7 @@ def kind_by_name(name: str) -> OpKind:
 
 
 def op_kinds(graph: Graph) -> list[OpKind]:
-    """The kind of every op. A view is seen by its outputs: all lie in the storage of an input, and nothing is written."""
+    """The kind of every op. A view's outputs all lie in the storage of an input, and nothing is written."""
     by_name = [kind_by_name(name) for name in graph.names]
     in_place = [name.endswith("_") for name in graph.names]
     storage = graph.tensor_storage.tolist()

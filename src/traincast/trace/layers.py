@@ -117,9 +117,7 @@ def _ancestors(trace: Trace) -> list[list[int]]:
     return chains
 
 
-def _layer(
-    trace: Trace, number: int, batch_size: int, figures: Floats, own: Floats, members: tuple[int, ...]
-) -> Layer:
+def _layer(trace: Trace, number: int, batch_size: int, figures: Floats, own: Floats, members: tuple[int, ...]) -> Layer:
     module, graph = trace.modules[number], trace.graph
     total = own[:, :2].sum()
     tensors = sorted({tensor for member in members for tensor in trace.modules[member].parameters})

@@ -30,4 +30,6 @@ class Settings:
 def check_choice(what: str, given: str, allowed: tuple[str, ...]) -> None:
     """One sentence for a name that is not on the list."""
     if given not in allowed:
-        raise InputError(f"{what} '{given}' is not known.{close_names(given, allowed)} Choose from: {', '.join(allowed)}.")
+        raise InputError(
+            f"{what} '{given}' is not known.{close_names(given, allowed)} Choose from: {', '.join(allowed)}."
+        )

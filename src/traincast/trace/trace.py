@@ -109,7 +109,9 @@ class Trace:
 
     def require_training(self) -> None:
         if self.mode != "train":
-            raise InputError(f"{self.name} was captured for inference and has no backward pass: capture it with mode='train'.")
+            raise InputError(
+                f"{self.name} was captured for inference and has no backward pass: capture it with mode='train'."
+            )
 
     def __repr__(self) -> str:
         return f"Trace({self.name!r}, {self.n_parameters:,} parameters, {self.graph.n_ops} ops, {self.mode})"
@@ -118,4 +120,3 @@ class Trace:
         import html
 
         return f"<code>{html.escape(repr(self))}</code>"
-

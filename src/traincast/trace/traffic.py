@@ -10,9 +10,24 @@ from traincast.trace.kinds import OpKind, op_kinds
 
 _SILENT = {OpKind.VIEW, OpKind.ALLOCATION}
 # Ops that pick rows read as much of the table as they write; the rest of the table is left alone.
-_PICKS_ROWS = {"aten.embedding", "aten.index", "aten.index_select", "aten.gather", "aten.take", "aten._unsafe_index"}
+_PICKS_ROWS = {
+    "aten.embedding",
+    "aten.index",
+    "aten.index_select",
+    "aten.gather",
+    "aten.take",
+    "aten._unsafe_index",
+}
 # Ops that overwrite their first input without reading it.
-_OVERWRITES = {"aten.copy_", "aten.fill_", "aten.zero_", "aten.normal_", "aten.uniform_", "aten.bernoulli_", "aten.random_"}
+_OVERWRITES = {
+    "aten.copy_",
+    "aten.fill_",
+    "aten.zero_",
+    "aten.normal_",
+    "aten.uniform_",
+    "aten.bernoulli_",
+    "aten.random_",
+}
 
 
 def op_bytes(graph: Graph, batch_sizes: Ints) -> Floats:
@@ -49,7 +64,8 @@ def _distinct_elements(graph: Graph, batch_sizes: Ints) -> Floats:
 
 def _touched(graph: Graph) -> tuple[list[list[int]], list[list[int]]]:
     """The tensors that each op reads and writes."""
-    reads, writes = [], []
+    reads: list[list[int]] = []
+    writes: list[list[int]] = []
     rows = zip(op_kinds(graph), graph.op_name.tolist(), graph.op_inputs.rows(), graph.op_outputs.rows(), strict=True)
     for kind, name, inputs, outputs in rows:
         if kind in _SILENT:

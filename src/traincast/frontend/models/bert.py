@@ -137,9 +137,7 @@ class Bert(nn.Module):
         self.embeddings = Embeddings(sizes)
         self.encoder = Encoder(sizes)
 
-    def forward(
-        self, input_ids: Tensor, token_type_ids: Tensor | None, attention_mask: Tensor | None
-    ) -> Tensor:
+    def forward(self, input_ids: Tensor, token_type_ids: Tensor | None, attention_mask: Tensor | None) -> Tensor:
         """The mask (b, s) is nonzero at real tokens and 0 at padding; None means that there is no padding."""
         mask = None if attention_mask is None else attention_mask[:, None, None, :].bool()
         return self.encoder(self.embeddings(input_ids, token_type_ids), mask)

@@ -18,9 +18,7 @@ class Inception(nn.Module):
         super().__init__()
         ones, reduce3, threes, reduce5, fives, pooled = widths
         self.branch1 = BasicConv2d(n_in, ones, 1)
-        self.branch2 = nn.Sequential(
-            BasicConv2d(n_in, reduce3, 1), BasicConv2d(reduce3, threes, 3, padding=1)
-        )
+        self.branch2 = nn.Sequential(BasicConv2d(n_in, reduce3, 1), BasicConv2d(reduce3, threes, 3, padding=1))
         self.branch3 = nn.Sequential(BasicConv2d(n_in, reduce5, 1), BasicConv2d(reduce5, fives, 3, padding=1))
         self.branch4 = nn.Sequential(
             nn.MaxPool2d(kernel_size=3, stride=1, padding=1, ceil_mode=True), BasicConv2d(n_in, pooled, 1)

@@ -16,9 +16,7 @@ from torch import Tensor, nn
 from traincast.frontend.models.initialisation import kaiming_convolutions
 
 
-def micro_network(
-    names: tuple[str, str, str], widths: tuple[int, int, int, int], **first: int
-) -> nn.Sequential:
+def micro_network(names: tuple[str, str, str], widths: tuple[int, int, int, int], **first: int) -> nn.Sequential:
     """A convolution and two of 1x1, each with a ReLU: the paper's small network over every patch."""
     layers: OrderedDict[str, nn.Module] = OrderedDict()
     for i, name in enumerate(names):
@@ -32,12 +30,8 @@ class Nin(nn.Module):
     def __init__(self, *, n_classes: int) -> None:
         super().__init__()
         self.mlpconv1 = micro_network(("conv1", "cccp1", "cccp2"), (3, 96, 96, 96), kernel_size=11, stride=4)
-        self.mlpconv2 = micro_network(
-            ("conv2", "cccp3", "cccp4"), (96, 256, 256, 256), kernel_size=5, padding=2
-        )
-        self.mlpconv3 = micro_network(
-            ("conv3", "cccp5", "cccp6"), (256, 384, 384, 384), kernel_size=3, padding=1
-        )
+        self.mlpconv2 = micro_network(("conv2", "cccp3", "cccp4"), (96, 256, 256, 256), kernel_size=5, padding=2)
+        self.mlpconv3 = micro_network(("conv3", "cccp5", "cccp6"), (256, 384, 384, 384), kernel_size=3, padding=1)
         self.mlpconv4 = micro_network(
             ("conv4", "cccp7", "cccp8"), (384, 1024, 1024, n_classes), kernel_size=3, padding=1
         )

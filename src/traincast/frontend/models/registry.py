@@ -63,9 +63,7 @@ def images(size: int = 224, *, smallest: int = 1, n_classes: int = 1000) -> dict
     }
 
 
-def fixed_images(
-    size: int, *, smallest: int, n_classes: int = 1000, multiple_of: int = 1
-) -> dict[str, Option]:
+def fixed_images(size: int, *, smallest: int, n_classes: int = 1000, multiple_of: int = 1) -> dict[str, Option]:
     """Options of a network with a layer that is sized for its image."""
     image_size = Option(default=size, at_least=smallest, multiple_of=multiple_of)
     return {"n_classes": Option(default=n_classes), "image_size": image_size}
@@ -76,9 +74,9 @@ def tokens(seqlen: int, *, at_least: int = 1, at_most: int | None = None) -> dic
 
 
 def convolution_networks() -> Iterator[ZooModel]:
-    yield from Family(
-        module="alexnet", source="Krizhevsky 2014, arXiv 1404.5997", rules=images(smallest=63)
-    ).members(("alexnet", "AlexNet (torchvision)", 61_100_840, 0.714))
+    yield from Family(module="alexnet", source="Krizhevsky 2014, arXiv 1404.5997", rules=images(smallest=63)).members(
+        ("alexnet", "AlexNet (torchvision)", 61_100_840, 0.714)
+    )
     yield from Family(
         module="vgg", source="Simonyan and Zisserman 2015, arXiv 1409.1556", rules=images(smallest=32)
     ).members(
@@ -137,12 +135,12 @@ def later_image_networks() -> Iterator[ZooModel]:
     yield from Family(
         module="densenet", source="Huang et al. 2017, arXiv 1608.06993", rules=images(smallest=29)
     ).members(("densenet121", "DenseNet-121 (torchvision)", 7_978_856, 2.834))
-    yield from Family(
-        module="mobilenet", source="Sandler et al. 2018, arXiv 1801.04381", rules=images()
-    ).members(("mobilenet_v2", "MobileNetV2 (torchvision)", 3_504_872, 0.301))
-    yield from Family(
-        module="efficientnet", source="Tan and Le 2019, arXiv 1905.11946", rules=images()
-    ).members(("efficientnet_b0", "EfficientNet-B0 (torchvision)", 5_288_548, 0.386))
+    yield from Family(module="mobilenet", source="Sandler et al. 2018, arXiv 1801.04381", rules=images()).members(
+        ("mobilenet_v2", "MobileNetV2 (torchvision)", 3_504_872, 0.301)
+    )
+    yield from Family(module="efficientnet", source="Tan and Le 2019, arXiv 1905.11946", rules=images()).members(
+        ("efficientnet_b0", "EfficientNet-B0 (torchvision)", 5_288_548, 0.386)
+    )
     yield from Family(
         module="vit",
         source="Dosovitskiy et al. 2021, arXiv 2010.11929",

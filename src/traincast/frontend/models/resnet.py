@@ -21,17 +21,13 @@ def projection(n_in: int, n_out: int, *, stride: int) -> nn.Sequential | None:
     """The shortcut where the block changes the shape, None where it is the identity."""
     if stride == 1 and n_in == n_out:
         return None
-    return nn.Sequential(
-        nn.Conv2d(n_in, n_out, kernel_size=1, stride=stride, bias=False), nn.BatchNorm2d(n_out)
-    )
+    return nn.Sequential(nn.Conv2d(n_in, n_out, kernel_size=1, stride=stride, bias=False), nn.BatchNorm2d(n_out))
 
 
 class BasicBlock(nn.Module):
     expansion = 1
 
-    def __init__(
-        self, n_in: int, width: int, *, stride: int, shortcut: Callable[..., Any] = projection
-    ) -> None:
+    def __init__(self, n_in: int, width: int, *, stride: int, shortcut: Callable[..., Any] = projection) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(n_in, width, kernel_size=3, stride=stride, padding=1, bias=False)
         self.bn1 = nn.BatchNorm2d(width)
@@ -72,9 +68,7 @@ class Bottleneck(nn.Module):
         return self.relu(residual)
 
 
-def stage(
-    block: type[Any], n_in: int, width: int, *, n_blocks: int, stride: int, **options: Any
-) -> nn.Sequential:
+def stage(block: type[Any], n_in: int, width: int, *, n_blocks: int, stride: int, **options: Any) -> nn.Sequential:
     """Blocks of one width; the first may halve the image and change the number of channels."""
     blocks = [block(n_in, width, stride=stride, **options)]
     blocks += [block(width * block.expansion, width, stride=1, **options) for _ in range(n_blocks - 1)]

@@ -50,9 +50,7 @@ class Encoder(nn.Module):
     def __init__(self, *, seqlen: int) -> None:
         super().__init__()
         self.pos_embedding = nn.Parameter(torch.empty(1, seqlen, HIDDEN).normal_(std=0.02))
-        self.layers = nn.Sequential(
-            OrderedDict((f"encoder_layer_{i}", EncoderBlock()) for i in range(N_LAYERS))
-        )
+        self.layers = nn.Sequential(OrderedDict((f"encoder_layer_{i}", EncoderBlock()) for i in range(N_LAYERS)))
         self.ln = nn.LayerNorm(HIDDEN, eps=1e-6)
 
     def forward(self, tokens: Tensor) -> Tensor:

@@ -77,9 +77,7 @@ class ZooModel:
             if rule is None:
                 raise InputError(f"{self.name} takes no option '{option}'; it takes {', '.join(self.rules)}.")
             if not rule.allows(value):
-                raise InputError(
-                    f"{option}={value!r} is not possible for {self.name}: it must be {rule.allowed}."
-                )
+                raise InputError(f"{option}={value!r} is not possible for {self.name}: it must be {rule.allowed}.")
         return {**self.options, **options}
 
     def build(self, **options: int | str) -> Any:

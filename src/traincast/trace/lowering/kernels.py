@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from traincast.trace.dtypes import BFLOAT16, FLOAT16
+from traincast.trace.lowering.attention import emit_attention, emit_attention_backward
 from traincast.trace.lowering.program import Program
 
 _RENAMED = {
@@ -17,9 +20,19 @@ def emit_kernel(program: Program, op: int, inputs: list[int], outputs: list[int]
     """Appends what the target runs for one neutral op whose lowered inputs and outputs are known."""
     graph = program.neutral
     name = graph.name_of(op)
-    phase, module, text = int(graph.op_phase[op]), int(graph.op_module[op]), graph.attributes[graph.op_attribute[op]]
+    phase, module, text = (
+        int(graph.op_phase[op]),
+        int(graph.op_module[op]),
+        graph.attributes[graph.op_attribute[op]],
+    )
+    if name.startswith("traincast.attention") and target == "cpu" and graph.attributes_of(op)["dropout_p"] > 0:
+        if name == "traincast.attention":
+            emit_attention(program, op, inputs, outputs[0], is_causal=bool(graph.attributes_of(op)["is_causal"]))
+        else:
+            emit_attention_backward(program, op, inputs[0], outputs)
+        return
     if name.startswith("traincast.attention"):
-        name = _attention_kernel(program, name, inputs, graph.attributes_of(op), target)
+        name = _attention_kernel(program, name, inputs, target)
     elif target == "cpu" and name == "aten.native_dropout":
         _dropout_on_cpu(program, op, inputs, outputs)
         return
@@ -30,8 +43,8 @@ def emit_kernel(program: Program, op: int, inputs: list[int], outputs: list[int]
     program.emit(name, inputs, outputs, phase=phase, module=module, origin=op, text=text)
 
 
-def _attention_kernel(program: Program, name: str, inputs: list[int], attributes: dict[str, object], target: str) -> str:
-    """Flash attention where it can run (16 bit, no bias), else the memory-efficient kernel; CPUs have one of their own."""
+def _attention_kernel(program: Program, name: str, inputs: list[int], target: str) -> str:
+    """Flash attention where it can run (16 bit, no bias), else the memory-efficient kernel; CPUs have their own."""
     is_backward = name.endswith("_backward")
     n_tensors_without_bias = 6 if is_backward else 3
     query = inputs[1] if is_backward else inputs[0]
@@ -47,12 +60,14 @@ def _attention_kernel(program: Program, name: str, inputs: list[int], attributes
 def _dropout_on_cpu(program: Program, op: int, inputs: list[int], outputs: list[int]) -> None:
     """A mask in the dtype of the input, drawn, scaled and multiplied."""
     graph = program.neutral
-    where = {"phase": int(graph.op_phase[op]), "module": int(graph.op_module[op]), "origin": op}
+    where: dict[str, Any] = {
+        "phase": int(graph.op_phase[op]),
+        "module": int(graph.op_module[op]),
+        "origin": op,
+    }
     output, mask = outputs
     program.tensor_dtype[mask] = program.tensor_dtype[inputs[0]]
-    program.emit("aten.bernoulli_", [mask], [mask], **where)  # type: ignore[arg-type]
-    program.emit("aten.div_", [mask], [mask], **where)  # type: ignore[arg-type]
+    program.emit("aten.bernoulli_", [mask], [mask], **where)
+    program.emit("aten.div_", [mask], [mask], **where)
     program.main_op[op] = len(program.op_name)
-    program.emit("aten.mul", [inputs[0], mask], [output], **where)  # type: ignore[arg-type]
-
-
+    program.emit("aten.mul", [inputs[0], mask], [output], **where)

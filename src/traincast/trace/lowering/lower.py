@@ -62,6 +62,7 @@ class _Lowering:
         self.targets: dict[int, list[int]] = {}
         for gradient, forward in trace.gradient_of.tolist():
             self.targets.setdefault(gradient, []).append(forward)
+        self.inputs_of, self.outputs_of = self.graph.op_inputs.rows(), self.graph.op_outputs.rows()
         self.storage_of = self.graph.tensor_storage.tolist()
         self.neutral_dtype = self.graph.tensor_dtype.tolist()
         self.own_dtype = _own_dtype(trace)
@@ -70,8 +71,7 @@ class _Lowering:
 
     def run(self) -> Graph:
         self._add_existing()
-        rows = zip(self.graph.op_inputs.rows(), self.graph.op_outputs.rows(), strict=True)
-        for op, (inputs, outputs) in enumerate(rows):
+        for op, (inputs, outputs) in enumerate(zip(self.inputs_of, self.outputs_of, strict=True)):
             if self.kinds[op] == OpKind.VIEW:
                 self._lower_view(op, inputs, outputs)
             else:
@@ -115,16 +115,15 @@ class _Lowering:
         written = self._accumulated_for(op)
         if written is None:
             forward = int(self.graph.op_forward[op])
-            outputs = self.graph.op_outputs.values[_row(self.graph, forward, outputs=True)] if forward >= 0 else ()
-            written = int(outputs[0]) if len(outputs) and self.neutral_dtype[outputs[0]] in FLOATS else None
+            outputs = self.outputs_of[forward] if forward >= 0 else []
+            written = outputs[0] if outputs and self.neutral_dtype[outputs[0]] in FLOATS else None
         return None if written is None else self._dtype(self.current[written])
 
     def _accumulated_for(self, op: int) -> int | None:
         """The forward tensor whose gradients this op adds up, if that is what it does."""
         if self.graph.name_of(op) != "aten.add":
             return None
-        output = int(self.graph.op_outputs.values[_row(self.graph, op, outputs=True)][0])
-        summands = self.graph.op_inputs.values[_row(self.graph, op)].tolist()
+        output, summands = self.outputs_of[op][0], self.inputs_of[op]
         common = set(self.targets.get(output, ())).intersection(*(self.targets.get(tensor, ()) for tensor in summands))
         return min(common) if common and len(summands) == 2 else None
 
@@ -140,7 +139,8 @@ class _Lowering:
             self.current[outputs[0]] = lowered
             return
         made = [
-            self.program.tensor(output, self._dtype(lowered), self.program.tensor_storage[lowered]) for output in outputs
+            self.program.tensor(output, self._dtype(lowered), self.program.tensor_storage[lowered])
+            for output in outputs
         ]
         self.current.update(zip(outputs, made, strict=True))
         self._emit(op, [lowered], made)
@@ -187,7 +187,7 @@ class _Lowering:
         return made
 
     def _autocast(self, op: int, inputs: list[int], read: list[int]) -> list[int]:
-        """The op's inputs in the dtype that autocast asks for. Inside a call, only what comes from outside is cast."""
+        """The op's inputs in the dtype that autocast asks for. Within a call, only what comes from outside is cast."""
         call = int(self.trace.op_call[op])
         name = self.trace.call_functions[call] if call >= 0 else self.graph.name_of(op)
         if call >= 0 and not (name in self.policy.lower or name in self.policy.fp32):
@@ -231,7 +231,7 @@ class _Lowering:
         return self.program.tensor(self.program.tensor_shape[lowered], dtype, known)
 
     def _output(self, op: int, position: int, tensor: int, inputs: list[int], read: list[int]) -> int:
-        """The lowered form of an output: in place on an input's storage, or on a new one of the dtype that comes out."""
+        """An output: in place on an input's storage, or on a new one of the dtype that comes out."""
         storage = self.storage_of[tensor]
         for source, lowered in zip(inputs, read, strict=True):
             if self.storage_of[source] == storage:
@@ -251,12 +251,14 @@ class _Lowering:
             return CODE[explicit]
         forward, targets = int(self.graph.op_forward[op]), self.targets.get(tensor, ())
         for target in targets:
-            if forward >= 0 and target in self.graph.op_inputs.values[_row(self.graph, forward)]:
+            if forward >= 0 and target in self.inputs_of[forward]:
                 return self._dtype(self.cast_inputs.get(forward, {}).get(target, self.current[target]))
         if self.precision.autocast_dtype is not None and forward < 0 and name in self.policy.fp32_output:
             return FLOAT32
         floats = [self._dtype(lowered) for lowered in read if self._dtype(lowered) in FLOATS]
-        ranked = [self._dtype(lowered) for lowered in read if self._dtype(lowered) in FLOATS and self._has_dims(lowered)]
+        ranked = [
+            self._dtype(lowered) for lowered in read if self._dtype(lowered) in FLOATS and self._has_dims(lowered)
+        ]
         chosen = ranked or floats
         if not chosen:
             return neutral
@@ -301,7 +303,9 @@ class _Lowering:
             if parameter.gradient < 0 or not parameter.is_trainable:
                 continue
             weight = self.current[parameter.tensor]
-            gradient = self.versions.get(parameter.gradient, {}).get(self._dtype(weight), self.current[parameter.gradient])
+            gradient = self.versions.get(parameter.gradient, {}).get(
+                self._dtype(weight), self.current[parameter.gradient]
+            )
             storage = self.program.tensor_storage[gradient]
             self.program.storage_kind[storage] = int(StorageKind.GRADIENT)
             self.program.outlives_step.add(storage)
@@ -318,8 +322,3 @@ def _own_dtype(trace: Trace) -> int:
         if dtype in FLOATS:
             weights[dtype] = weights.get(dtype, 0) + 1
     return max(weights, key=weights.__getitem__) if weights else FLOAT32
-
-
-def _row(graph: Graph, op: int, *, outputs: bool = False) -> slice:
-    ragged = graph.op_outputs if outputs else graph.op_inputs
-    return slice(int(ragged.start[op]), int(ragged.start[op + 1]))

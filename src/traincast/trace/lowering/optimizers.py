@@ -40,7 +40,9 @@ RECIPES = {
     "none": Recipe("", False, (), ()),
     "sgd": _recipe("", False, "p add_ p g"),
     "momentum": _recipe("m", False, "m mul_ m; m add_ m g; p add_ p m"),
-    "nesterov": _recipe("m", False, "m mul_ m; m add_ m g; t add g m; p add_ p t", "m mul_ m; m add_ m g; g add_ g m; p add_ p g"),
+    "nesterov": _recipe(
+        "m", False, "m mul_ m; m add_ m g; t add g m; p add_ p t", "m mul_ m; m add_ m g; g add_ g m; p add_ p g",
+    ),
     "adagrad": _recipe(
         "s", True, "s addcmul_ s g; t sqrt s; t add_ t; p addcdiv_ p g t",
         "s addcmul_ s g; t sqrt s; t add_ t; u mul g; p addcdiv_ p u t",

@@ -44,10 +44,14 @@ def _names(text: str) -> frozenset[str]:
 
 # Functions that dispatch several ops, but that autocast sees as one.
 _PRODUCT_CALLS = frozenset({"linear", "matmul", "einsum", "chain_matmul", "multi_dot"})
-_PRODUCTS = _PRODUCT_CALLS | _names("mm addmm _addmm_activation mv addmv bmm baddbmm addbmm convolution prelu") | {
-    "traincast.attention",
-    "traincast.rnn",
-}
+_PRODUCTS = (
+    _PRODUCT_CALLS
+    | _names("mm addmm _addmm_activation mv addmv bmm baddbmm addbmm convolution prelu")
+    | {
+        "traincast.attention",
+        "traincast.rnn",
+    }
+)
 _LOSSES = _names(
     "nll_loss_forward nll_loss2d_forward mse_loss smooth_l1_loss huber_loss soft_margin_loss multi_margin_loss"
     " multilabel_margin_loss_forward binary_cross_entropy binary_cross_entropy_with_logits _ctc_loss"

@@ -1,6 +1,6 @@
 """A graph while it is being written: ops are appended, lifetimes and arrays come at the end.
 
-Shapes are never computed here. A tensor takes its shape from a tensor of the neutral graph, or is a scalar, so a
+A tensor takes its shape from one of the neutral graph, is a scalar, or has dimensions (base, slope) of its own: a
 lowered step holds for every batch size just as the neutral one does.
 """
 
@@ -32,12 +32,14 @@ class Program:
     op_origin: list[int] = field(default_factory=list)  # the neutral op that this one runs for; -1: none
     op_inputs: list[list[int]] = field(default_factory=list)
     op_outputs: list[list[int]] = field(default_factory=list)
-    tensor_shape: list[int] = field(default_factory=list)  # a neutral tensor, or SCALAR
+    tensor_shape: list[int] = field(default_factory=list)  # a neutral tensor, a shape of our own after those, or SCALAR
     tensor_dtype: list[int] = field(default_factory=list)
     tensor_storage: list[int] = field(default_factory=list)
     storage_owner: list[int] = field(default_factory=list)
     storage_kind: list[int] = field(default_factory=list)
     storage_neutral: list[int] = field(default_factory=list)
+    own_shapes: list[list[tuple[int, int]]] = field(default_factory=list)  # (base, slope) of each dimension
+    saved: dict[int, list[int]] = field(default_factory=dict)  # what a kernel keeps for its backward, by neutral op
     main_op: dict[int, int] = field(default_factory=dict)  # neutral op -> the op that does its work, casts aside
     kept_through_forward: set[int] = field(default_factory=set)  # storages that autocast's weight cache holds
     outlives_step: set[int] = field(default_factory=set)
@@ -47,6 +49,11 @@ class Program:
         self.storage_kind.append(int(kind))
         self.storage_neutral.append(neutral)
         return len(self.storage_owner) - 1
+
+    def shape(self, dims: list[tuple[int, int]]) -> int:
+        """A shape that no neutral tensor has."""
+        self.own_shapes.append(dims)
+        return self.neutral.n_tensors + len(self.own_shapes) - 1
 
     def tensor(self, shape: int, dtype: int, storage: int) -> int:
         number = len(self.tensor_shape)
@@ -67,7 +74,15 @@ class Program:
         return self.tensor(self.tensor_shape[tensor], self.tensor_dtype[tensor], self.tensor_storage[tensor])
 
     def emit(
-        self, name: str, inputs: list[int], outputs: list[int], *, phase: int, module: int, origin: int = -1, **more: Any
+        self,
+        name: str,
+        inputs: list[int],
+        outputs: list[int],
+        *,
+        phase: int,
+        module: int,
+        origin: int = -1,
+        **more: Any,
     ) -> None:
         """Appends an op; what `more` holds are its attributes, as a dict or as JSON text under `text`."""
         text = more.pop("text", None) or json.dumps(more, sort_keys=True)
@@ -88,8 +103,11 @@ class Program:
             if origin[op] >= 0:
                 first_op_of[origin[op]] = op
         shapes = np.array(self.tensor_shape, dtype=np.int64)
-        dim_start, dim_rows = _gather(neutral.dim_start, shapes)
-        stride_start, stride_rows = _gather(neutral.stride_start, shapes)
+        own_dims = np.array([dim for dims in self.own_shapes for dim in dims], dtype=np.int64).reshape(-1, 2)
+        own_start = neutral.dim_start[-1] + np.cumsum([len(dims) for dims in self.own_shapes], dtype=np.int64)
+        dim_start, dim_rows = _gather(np.concatenate([neutral.dim_start, own_start]), shapes)
+        contiguous = np.full(len(self.own_shapes), neutral.stride_start[-1])
+        stride_start, stride_rows = _gather(np.concatenate([neutral.stride_start, contiguous]), shapes)
         alloc, free = storage_lifetimes(self, first_op_of)
         forward = np.where(origin >= 0, neutral.op_forward[origin], -1)
         main_op_of = np.full(n_neutral + 1, -1, dtype=np.int64)
@@ -108,8 +126,8 @@ class Program:
             tensor_dtype=_ints(self.tensor_dtype),
             tensor_storage=_ints(self.tensor_storage),
             dim_start=dim_start,
-            dim_base=neutral.dim_base[dim_rows],
-            dim_slope=neutral.dim_slope[dim_rows],
+            dim_base=np.concatenate([neutral.dim_base, own_dims[:, 0]])[dim_rows],
+            dim_slope=np.concatenate([neutral.dim_slope, own_dims[:, 1]])[dim_rows],
             stride_start=stride_start,
             stride_base=neutral.stride_base[stride_rows],
             stride_slope=neutral.stride_slope[stride_rows],

@@ -1,0 +1,93 @@
+"""From what the user typed to a trace: a zoo name, a file, or a factory in the user's own Python file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from traincast.errors import InputError, UnknownModelError, close_names
+from traincast.frontend.models.registry import ZOO
+from traincast.frontend.zoo import load_zoo_model
+from traincast.trace.file import SUFFIX, read_trace
+
+if TYPE_CHECKING:
+    from traincast.frontend.step import TrainingStep
+    from traincast.trace.trace import Trace
+
+KINDS = "a zoo name ('traincast models' lists them), a file.trace, .onnx, .keras, config.json or file.py:factory"
+
+
+def load(model: str | Path, **options: Any) -> Trace:
+    """The trace of a model that is named by a string or a path."""
+    text = str(model)
+    if text in ZOO:
+        return load_zoo_model(text, **options)
+    if ".py:" in text or text.endswith(".py"):
+        return _captured(_read_factory, text, options)
+    path = Path(text)
+    reader = _READERS.get(path.suffix.lower())
+    if path.is_dir() and (path / "config.json").is_file():
+        reader = _read_config
+    if path.suffix == SUFFIX and path.is_file():
+        _refuse(text, options)
+        return read_trace(path)
+    if not path.exists():
+        raise _unknown(text, looks_like_path=reader is not None or path.suffix == SUFFIX or len(path.parts) > 1)
+    if reader is None:
+        raise InputError(f"'{text}' is not a model that traincast can read: give {KINDS}.")
+    return _captured(reader, text, options)
+
+
+def _captured(reader: Callable[..., TrainingStep], text: str, options: dict[str, Any]) -> Trace:
+    try:
+        step = reader(text, **options)
+    except TypeError as error:
+        if "unexpected keyword argument" not in str(error) or not options:
+            raise
+        raise InputError(f"'{text}' takes none of the options {', '.join(options)}: {error}.") from error
+    from traincast.frontend.capture import capture_step
+
+    return capture_step(step)
+
+
+def _refuse(text: str, options: dict[str, Any]) -> None:
+    if options:
+        raise InputError(f"'{text}' is a saved trace and takes no options, but {', '.join(options)} was given.")
+
+
+def _unknown(text: str, *, looks_like_path: bool) -> UnknownModelError:
+    if looks_like_path:
+        return UnknownModelError(f"There is no file '{text}'. A model is {KINDS}.")
+    return UnknownModelError(f"No model named '{text}'.{close_names(text, ZOO)} A model is {KINDS}.")
+
+
+def _read_factory(text: str, **options: Any) -> TrainingStep:
+    from traincast.frontend.python_file import read_factory
+
+    return read_factory(text, **options)
+
+
+def _read_onnx(text: str, **options: Any) -> TrainingStep:
+    from traincast.frontend.onnx_reader import read_onnx
+
+    return read_onnx(text, **options)
+
+
+def _read_keras(text: str, **options: Any) -> TrainingStep:
+    from traincast.frontend.keras_reader import read_keras
+
+    return read_keras(text, **options)
+
+
+def _read_config(text: str, **options: Any) -> TrainingStep:
+    from traincast.frontend.huggingface import read_config
+
+    return read_config(text, **options)
+
+
+_READERS: dict[str, Callable[..., TrainingStep]] = {
+    ".onnx": _read_onnx,
+    ".keras": _read_keras,
+    ".json": _read_config,
+}

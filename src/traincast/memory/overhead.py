@@ -1,0 +1,79 @@
+"""What a device reports on top of the tensors: context, workspaces, and what the allocator rounds up and splinters.
+
+None of this follows from the model, and none could be measured where this was written. The figures are allowances,
+from what PyTorch's documentation and common reports say; they are shown apart from the tracked bytes for that reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from traincast.hardware.device import Device
+from traincast.memory.timeline import alive_bytes
+from traincast.trace.graph import Graph
+from traincast.trace.kinds import OpKind, op_kinds
+from traincast.trace.traffic import tensor_bytes
+from traincast.units import MIB
+
+# The CUDA context with the kernels that a step loads: reports range from 250 to 700 MiB by driver and card.
+_CONTEXT_BYTES = {"gpu": 450 * MIB, "cpu": 250 * MIB}
+# PyTorch's CUBLAS_WORKSPACE_CONFIG defaults: 8.125 MiB, on Hopper and later 32 MiB.
+_CUBLAS_BYTES, _CUBLAS_NEW_BYTES = 8_519_680, 32 * MIB
+_NEW_ARCHITECTURES = ("Hopper", "Blackwell")
+# PyTorch's caching allocator rounds every block up to 512 bytes; what it cannot reuse for want of fitting is a
+# few per cent of what is allocated and freed all the time.
+_BLOCK_BYTES = 512
+_FRAGMENTED_FRACTION = 0.04
+# Drivers keep some of the memory, and cards with GDDR memory give a sixteenth of it to error correction.
+USABLE_FRACTION = {"gpu": 0.95, "cpu": 1.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overhead:
+    """Bytes beside the tensors."""
+
+    context_bytes: int
+    workspace_bytes: int
+    allocator_bytes: int
+
+    @property
+    def total_bytes(self) -> int:
+        return self.context_bytes + self.workspace_bytes + self.allocator_bytes
+
+
+def overhead_of(graph: Graph, batch_size: int, *, device: Device | None) -> Overhead:
+    """The allowance for a lowered step on a device; without one, on a GPU of no particular kind."""
+    kind = device.kind if device is not None else "gpu"
+    if kind == "cpu":
+        return Overhead(context_bytes=_CONTEXT_BYTES["cpu"], workspace_bytes=0, allocator_bytes=0)
+    is_new = device is not None and device.arch in _NEW_ARCHITECTURES
+    cublas = _CUBLAS_NEW_BYTES if is_new else _CUBLAS_BYTES
+    return Overhead(
+        context_bytes=_CONTEXT_BYTES["gpu"],
+        workspace_bytes=cublas + _convolution_workspace_bytes(graph, batch_size),
+        allocator_bytes=_allocator_bytes(graph, batch_size),
+    )
+
+
+def _convolution_workspace_bytes(graph: Graph, batch_size: int) -> int:
+    """cuDNN's fast algorithms want scratch space of about the size of what a convolution writes: the largest one."""
+    kinds = op_kinds(graph)
+    ops = [op for op, kind in enumerate(kinds) if kind in (OpKind.CONVOLUTION, OpKind.CONVOLUTION_BACKWARD)]
+    if not ops:
+        return 0
+    outputs = graph.op_outputs
+    written = [outputs.values[outputs.start[op]] for op in ops]
+    return int(tensor_bytes(graph, np.array([batch_size]))[0, written].max())
+
+
+def _allocator_bytes(graph: Graph, batch_size: int) -> int:
+    """Rounding of every block that is alive at the peak, and fragmentation of what comes and goes."""
+    batch = np.array([batch_size])
+    peak = int(alive_bytes(graph, batch)[0].argmax())
+    sizes = graph.storage_bytes(batch)[0]
+    is_alive = (graph.storage_alloc <= peak) & (graph.storage_free > peak)
+    rounding = (-sizes[is_alive] % _BLOCK_BYTES).sum()
+    moving = sizes[is_alive & (graph.storage_alloc >= 0)].sum()
+    return int(rounding + _FRAGMENTED_FRACTION * moving)

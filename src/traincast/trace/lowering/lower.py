@@ -179,7 +179,7 @@ class _Lowering:
         emit_kernel(self.program, op, inputs, outputs, target=self.target)
 
     def _cast(self, op: int, lowered: int, dtype: int, *, of_gradient: bool = False) -> int:
-        """A copy in another dtype. That of a gradient is an autograd node of its own: the op's saved tensors are gone."""
+        """A copy in another dtype. That of a gradient is an autograd node of its own, after the op's has ended."""
         made = self.program.like(lowered, dtype=dtype)
         phase, module = int(self.graph.op_phase[op]), int(self.graph.op_module[op])
         origin = -1 if of_gradient else op

@@ -8,6 +8,9 @@ import typer
 
 from traincast import __version__
 from traincast.cli.devices import devices
+from traincast.cli.layers import layers
+from traincast.cli.memory import memory
+from traincast.cli.models import models
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -28,4 +31,7 @@ def _traincast(
     """What will this training run take, before you rent the GPUs?"""
 
 
+app.command()(layers)
+app.command()(memory)
+app.command()(models)
 app.command()(devices)

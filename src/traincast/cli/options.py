@@ -11,3 +11,30 @@ PngFile = Annotated[Path | None, typer.Option("--png", metavar="FILE", help="Als
 DevicesFile = Annotated[
     Path | None, typer.Option("--devices", metavar="FILE", help="CSV or TOML file with devices of your own.")
 ]
+
+Model = Annotated[
+    str,
+    typer.Argument(
+        help="A zoo name, a .trace, .onnx, .keras or config.json file, or file.py:factory.", metavar="MODEL"
+    ),
+]
+Batch = Annotated[int, typer.Option("--batch", help="Samples in one step.")]
+OnDevice = Annotated[
+    str | None, typer.Option("--on", metavar="DEVICE", help="A device name: T4, V100-PCIe-32GB, rtx3090.")
+]
+Precision = Annotated[
+    str | None, typer.Option(help="fp32, tf32, amp-fp16, amp-bf16 or bf16. Default: as captured.", show_default=False)
+]
+Optimizer = Annotated[
+    str | None,
+    typer.Option(help="none, sgd, momentum, adam, adamw, ... Default: as captured.", show_default=False),
+]
+NClasses = Annotated[int | None, typer.Option("--n-classes", help="Classes of the last layer.")]
+ImageSize = Annotated[int | None, typer.Option("--image-size", help="Side of a square image, in pixels.")]
+SeqLen = Annotated[int | None, typer.Option("--seqlen", help="Tokens in a sequence.")]
+Head = Annotated[str | None, typer.Option("--head", help="What the model is trained for: qa, mlm, causal, ...")]
+
+
+def model_options(**options: int | str | None) -> dict[str, int | str]:
+    """Those that the user gave."""
+    return {name: value for name, value in options.items() if value is not None}

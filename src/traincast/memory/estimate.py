@@ -141,6 +141,7 @@ def largest_batch_size(graph: Graph, device: Device) -> int:
     return min(low, MAX_BATCH_SIZE)
 
 
-def timeline_samples(n_ops: int, most: int) -> Ints:
-    """At most so many op numbers, evenly spread, for a chart."""
-    return np.unique(np.linspace(0, n_ops - 1, min(n_ops, most)).round().astype(np.int64))
+def timeline_samples(n_ops: int, most: int, *, keep: int) -> Ints:
+    """About so many op numbers, evenly spread, for a chart that must show the op `keep`."""
+    spread = np.linspace(0, n_ops - 1, min(n_ops, most)).round().astype(np.int64)
+    return np.unique(np.append(spread, keep))

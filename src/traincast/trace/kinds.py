@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from enum import StrEnum
 
 from traincast.trace.graph import Graph
@@ -90,8 +91,18 @@ def kind_by_name(name: str) -> OpKind:
     return OpKind.ELEMENTWISE if name.startswith(_KNOWN_NAMESPACES) else OpKind.UNCOSTED
 
 
-def op_kinds(graph: Graph) -> list[OpKind]:
-    """The kind of every op. A view's outputs all lie in the storage of an input, and nothing is written."""
+_known_kinds: weakref.WeakKeyDictionary[Graph, tuple[OpKind, ...]] = weakref.WeakKeyDictionary()
+
+
+def op_kinds(graph: Graph) -> tuple[OpKind, ...]:
+    """The kind of every op, found once a graph."""
+    if graph not in _known_kinds:
+        _known_kinds[graph] = tuple(_find_kinds(graph))
+    return _known_kinds[graph]
+
+
+def _find_kinds(graph: Graph) -> list[OpKind]:
+    """A view's outputs all lie in the storage of an input, and nothing is written."""
     by_name = [kind_by_name(name) for name in graph.names]
     in_place = [name.endswith("_") for name in graph.names]
     storage = graph.tensor_storage.tolist()

@@ -51,7 +51,7 @@ def load_model(model: str | Path | Trace, **options: Any) -> Trace:
         from traincast.frontend.source import load
 
         return load(model, **options)
-    if type(model).__module__.partition(".")[0] == "keras":
+    if any(base.__module__.partition(".")[0] == "keras" for base in type(model).__mro__):
         from traincast.frontend.capture import capture_step
         from traincast.frontend.keras_reader import read_keras
 

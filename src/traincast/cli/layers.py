@@ -116,7 +116,9 @@ def _document(
             tuple(_cell(layer, column.key, tree=shape == "tree", peak=peak) for column in columns) for layer in rows
         ),
     )
-    shown = sorted((layer for layer in rows if not layer.is_container), key=lambda layer: -layer.flop)[:_N_BARS]
+    shown = sorted((layer for layer in rows if layer.flop and not layer.is_container), key=lambda layer: -layer.flop)[
+        :_N_BARS
+    ]
     names = [layer.kind if shape == "kind" else layer.path or layer.kind for layer in shown]
     chart = Chart(
         title=f"Flop of one step of {trace.name}" + (f", the {_N_BARS} largest" if len(rows) > _N_BARS else ""),

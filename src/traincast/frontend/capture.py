@@ -43,7 +43,7 @@ def capture(  # noqa: PLR0913  (the options of traincast.capture, and a name)
     name: str | None = None,
 ) -> Trace:
     """Records what one step of `module` asks of a device. See `traincast.capture`."""
-    defaults = Settings(precision, optimizer)
+    defaults = Settings(_precision_of(module) if precision == "fp32" else precision, optimizer)
     check_choice("mode", mode, MODES)
     if not isinstance(module, torch.nn.Module):
         raise InputError(f"capture needs a torch.nn.Module, but was given a {type(module).__name__}.")
@@ -80,6 +80,12 @@ def capture(  # noqa: PLR0913  (the options of traincast.capture, and a name)
     )
     check_graph(graph, where=f"the trace of {trace.name}")
     return trace
+
+
+def _precision_of(module: Any) -> str:
+    """A model that is kept in bf16 is trained in bf16 unless something else is asked for."""
+    dtypes = [parameter.dtype for parameter in module.parameters()] if isinstance(module, torch.nn.Module) else []
+    return "bf16" if dtypes and dtypes.count(torch.bfloat16) * 2 > len(dtypes) else "fp32"
 
 
 def _inputs(make_inputs: Callable[[int], Any], batch: int) -> Any:

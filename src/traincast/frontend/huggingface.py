@@ -69,7 +69,8 @@ def read_config(
     inputs.prepare_config(config, model_class, task, size)
     model = _build_model(model_class, config, path)
     example = inputs.example_maker(model, task, size)
-    return TrainingStep(name=_name_of(path, model_class), module=model, example=example)
+    assumptions = (experts.ASSUMPTION,) if experts.are_in(model) else ()
+    return TrainingStep(name=_name_of(path, model_class), module=model, example=example, assumptions=assumptions)
 
 
 def _transformers() -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 from traincast.errors import CaptureError
 
 NAME = "traincast_balanced"
+ASSUMPTION = "the router of the mixture-of-experts layers gives every expert an equal share of the tokens"
 
 
 def register_balanced_experts() -> str:
@@ -22,6 +23,11 @@ def register_balanced_experts() -> str:
 
     ALL_EXPERTS_FUNCTIONS.register(NAME, balanced_experts)
     return NAME
+
+
+def are_in(model: Any) -> bool:
+    """Whether the model runs the balanced layer."""
+    return getattr(model.config, "_experts_implementation", None) == NAME and token_multiple(model.config) > 1
 
 
 def token_multiple(config: Any) -> int:

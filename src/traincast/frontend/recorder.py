@@ -67,6 +67,7 @@ class Recorder(TorchDispatchMode):
         self.forward_op_of_node: dict[int, int] = {}
         self.pending_request: dict[str, Any] | None = None
         self.call = -1
+        self.failed_in = ""  # the innermost module whose forward raised
         self.finished_node = -1  # the autograd node whose own work is done: what follows adds up gradients
         self._storages: dict[int, int] = {}
         self._storage_refs: list[weakref.ref[Any]] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -85,13 +86,16 @@ def record_step(module: Any, inputs: Any, recorder: Recorder, *, loss: Loss | No
         watcher,
         _tracked(module, recorder),
     ):
-        output = _forward(module, inputs, recorder)
+        with _explained("forward", module, recorder):
+            output = call(module, inputs)
         if train:
             recorder.phase = Phase.LOSS
-            value = scalar_loss(output, inputs, loss)
+            with _explained("loss", module, recorder):
+                value = scalar_loss(output, inputs, loss)
             _watch_gradients(value.grad_fn, recorder)
             recorder.phase = Phase.BACKWARD
-            value.backward()
+            with _explained("backward", module, recorder):
+                value.backward()
         _mark_gradients(module, recorder)
         recorder.finish()
     return watcher.requests
@@ -100,7 +104,8 @@ def record_step(module: Any, inputs: Any, recorder: Recorder, *, loss: Loss | No
 def probe_requests(module: Any, inputs: Any, *, loss: Loss | None, train: bool) -> list[torch.dtype]:
     """Only the dtype requests of a forward pass: run on a model of another dtype, it shows which ones follow it."""
     watcher = FunctionWatcher(None)
-    with torch.no_grad(), MetaRecorder([""]), watcher:
+    with warnings.catch_warnings(), torch.no_grad(), MetaRecorder([""]), watcher:
+        warnings.simplefilter("ignore")  # the model was warned of in the capture itself
         output = call(module, inputs)
         if train:
             scalar_loss(output, inputs, loss)
@@ -145,32 +150,32 @@ def _name_existing(module: Any, inputs: Any, recorder: Recorder) -> None:
         recorder.add_existing(tensor, StorageKind.INPUT)
 
 
-def _forward(module: Any, inputs: Any, recorder: Recorder) -> Any:
+@contextlib.contextmanager
+def _explained(what: str, module: Any, recorder: Recorder) -> Iterator[None]:
+    """Turns what goes wrong inside the user's model into one sentence that says where."""
     try:
-        return call(module, inputs)
+        yield
     except TraincastError:
         raise
     except TypeError as error:
+        if "meta" in str(error):
+            raise recorder.unanswerable(_first_line(error)) from error
         raise InputError(
-            f"{type(module).__name__} cannot be called with the example's inputs ({error}): example must give the "
-            "arguments of its forward, as a tensor, a tuple, or a dict of keyword arguments."
+            f"The {what} of {type(module).__name__} cannot be run with the example's inputs ({_first_line(error)}): "
+            "example must give the arguments of forward, as a tensor, a tuple, or a dict of keyword arguments."
         ) from error
-    except (
-        RuntimeError,
-        ValueError,
-        IndexError,
-        KeyError,
-        AttributeError,
-        AssertionError,
-        NotImplementedError,
-    ) as error:
-        place = f"module '{recorder.where}'" if recorder.where else type(module).__name__
-        reason = str(error).strip().split("\n")[0] or type(error).__name__
+    except (RuntimeError, ValueError, LookupError, AttributeError, AssertionError, NotImplementedError) as error:
+        place = f"module '{recorder.failed_in}'" if recorder.failed_in else type(module).__name__
+        reason = _first_line(error)
         kind = DataDependentError if "meta tensor" in reason or "data-dependent" in reason.lower() else CaptureError
         raise kind(
-            f"The forward of {type(module).__name__} failed in {place}: {reason}. Check that the example's shapes and "
+            f"The {what} of {type(module).__name__} failed in {place}: {reason}. Check that the example's shapes and "
             "dtypes are what the model expects; values of tensors are not there in a capture."
         ) from error
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().split("\n")[0] or type(error).__name__).rstrip(".")
 
 
 @contextlib.contextmanager
@@ -193,6 +198,7 @@ def _tracked(module: Any, recorder: Recorder) -> Iterator[None]:
 
     def entered(child: Any, args: Any, kwargs: Any) -> None:
         if id(child) in numbers:
+            recorder.failed_in = ""
             recorder.modules.append(numbers[id(child)])
             first = next(tensors_in((args, kwargs)), None)
             calls.setdefault(numbers[id(child)], (-1 if first is None else recorder.tensor_id(first), -1))
@@ -200,6 +206,8 @@ def _tracked(module: Any, recorder: Recorder) -> Iterator[None]:
     def left(child: Any, _: Any, output: Any) -> None:
         if id(child) in numbers and recorder.modules:
             number = recorder.modules.pop()
+            if output is None and not recorder.failed_in:  # what a hook sees when forward raised, innermost first
+                recorder.failed_in = recorder.module_names[number]
             first = next(tensors_in(_plain_output(output)), None)
             if calls[number][1] < 0 and first is not None:
                 calls[number] = (calls[number][0], recorder.tensor_id(first))

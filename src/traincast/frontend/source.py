@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from traincast.errors import InputError, UnknownModelError, close_names
 from traincast.frontend.models.registry import ZOO
 from traincast.frontend.zoo import load_zoo_model
-from traincast.trace.file import SUFFIX, read_trace
+from traincast.trace.file import SUFFIX, is_trace, read_trace
 
 if TYPE_CHECKING:
     from traincast.frontend.step import TrainingStep
@@ -29,7 +29,7 @@ def load(model: str | Path, **options: Any) -> Trace:
     reader = _READERS.get(path.suffix.lower())
     if path.is_dir() and (path / "config.json").is_file():
         reader = _read_config
-    if path.suffix == SUFFIX and path.is_file():
+    if path.is_file() and (path.suffix == SUFFIX or is_trace(path)):
         _refuse(text, options)
         return read_trace(path)
     if not path.exists():

@@ -19,8 +19,10 @@ def join(recordings: dict[int, Recording], module_names: list[str], requests_fol
     first = recordings[batches[0]]
     for batch in batches[1:]:
         _same_structure(first, recordings[batch], (batches[0], batch), module_names)
-    dim_base, dim_slope = _fit([_flat(recordings[batch].shapes) for batch in batches], batches)
-    stride_base, stride_slope = _fit([_flat(recordings[batch].strides) for batch in batches], batches)
+    dim_base, dim_slope, bent = _fit([_flat(recordings[batch].shapes) for batch in batches], batches)
+    if bent is not None:
+        raise _not_linear(first, bent, batches, module_names)
+    stride_base, stride_slope, _ = _fit([_flat(recordings[batch].strides) for batch in batches], batches)
     attributes = [
         _attribute_text([recording.ops[op] for recording in recordings.values()], batches, requests_follow)
         for op in range(first.n_ops)
@@ -66,21 +68,27 @@ def _flat(rows: list[tuple[int, ...]]) -> Ints:
     return _ints([value for row in rows for value in row])
 
 
-def _fit(rows: list[Ints], batches: list[int]) -> tuple[Ints, Ints]:
+def _fit(rows: list[Ints], batches: list[int]) -> tuple[Ints, Ints, int | None]:
+    """Base and slope of each number, and the first that is not on a line."""
     if len(batches) == 1:
-        return rows[0], np.zeros_like(rows[0])
-    low, high = batches[0], batches[1]
-    slope, remainder = np.divmod(rows[1] - rows[0], high - low)
-    base = rows[0] - slope * low
-    holds = not remainder.any() and all(
-        np.array_equal(base + slope * batch, row) for batch, row in zip(batches, rows, strict=True)
+        return rows[0], np.zeros_like(rows[0]), None
+    slope = (rows[1] - rows[0]) // (batches[1] - batches[0])
+    base = rows[0] - slope * batches[0]
+    misses = [base + slope * batch != row for batch, row in zip(batches, rows, strict=True)]
+    bent = np.flatnonzero(np.any(misses, axis=0))
+    return base, slope, int(bent[0]) if len(bent) else None
+
+
+def _not_linear(recording: Recording, dim: int, batches: list[int], module_names: list[str]) -> BatchDependentError:
+    starts = np.cumsum([len(shape) for shape in recording.shapes])
+    tensor = int(np.searchsorted(starts, dim, side="right"))
+    op = next((op for op, outputs in enumerate(recording.op_outputs) if tensor in outputs), None)
+    name = "an input" if op is None else f"the output of {recording.ops[op][0]}"
+    place = "the model" if op is None else f"'{module_names[recording.op_module[op]] or 'the model'}'"
+    return BatchDependentError(
+        f"A dimension of {name} in {place} does not grow linearly with the batch (traced at {batches}): shapes must be "
+        "linear in the batch size, as they are when samples are independent."
     )
-    if not holds:
-        raise BatchDependentError(
-            f"A dimension of the model does not grow linearly with the batch (traced at {batches}): reshape batch "
-            "elements one by one, or give an example callable whose sizes are linear in the batch."
-        )
-    return base, slope
 
 
 def _same_structure(one: Recording, other: Recording, batches: tuple[int, int], module_names: list[str]) -> None:

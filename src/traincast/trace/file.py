@@ -40,6 +40,12 @@ def read_trace(path: Path) -> Trace:
     return parse_trace(content, where=f"'{path}'")
 
 
+def is_trace(path: Path) -> bool:
+    """Whether the file says of itself that it is a trace."""
+    with path.open("rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
+
+
 def parse_trace(content: bytes, *, where: str) -> Trace:
     """The trace in the bytes of a file; `where` names it in errors."""
     head, newline, body = content.partition(b"\n")

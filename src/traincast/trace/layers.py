@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -50,16 +51,17 @@ class Layer:
 def layers_of(trace: Trace, batch_size: int, *, tree: bool = False) -> tuple[Layer, ...]:
     """One row a module with ops or parameters of its own; with `tree`, the modules around them too, as totals."""
     own = _own_figures(trace, batch_size)
+    total_flop = float(own[:, :2].sum())
     used = [number for number in range(len(trace.modules)) if own[number].any() or trace.modules[number].parameters]
     if not tree:
-        return tuple(_layer(trace, number, batch_size, own[number], own, (number,)) for number in used)
+        return tuple(_layer(trace, number, batch_size, own[number], total_flop, (number,)) for number in used)
     inside: dict[int, list[int]] = {}
     chains = _ancestors(trace)
     for number in used:
         for ancestor in chains[number]:
             inside.setdefault(ancestor, []).append(number)
     return tuple(
-        _layer(trace, number, batch_size, own[inside[number]].sum(axis=0), own, tuple(inside[number]))
+        _layer(trace, number, batch_size, own[inside[number]].sum(axis=0), total_flop, tuple(inside[number]))
         for number in sorted(inside)
     )
 
@@ -117,9 +119,10 @@ def _ancestors(trace: Trace) -> list[list[int]]:
     return chains
 
 
-def _layer(trace: Trace, number: int, batch_size: int, figures: Floats, own: Floats, members: tuple[int, ...]) -> Layer:
+def _layer(
+    trace: Trace, number: int, batch_size: int, figures: Floats, total_flop: float, members: tuple[int, ...]
+) -> Layer:
     module, graph = trace.modules[number], trace.graph
-    total = own[:, :2].sum()
     tensors = sorted({tensor for member in members for tensor in trace.modules[member].parameters})
     return Layer(
         path=module.path,
@@ -128,11 +131,11 @@ def _layer(trace: Trace, number: int, batch_size: int, figures: Floats, own: Flo
         is_container=members != (number,),
         input_shape=graph.shape_of(module.input, batch_size) if module.input >= 0 else (),
         output_shape=graph.shape_of(module.output, batch_size) if module.output >= 0 else (),
-        n_parameters=int(graph.numel(np.array([1]))[0, tensors].sum()),
+        n_parameters=sum(math.prod(graph.shape_of(tensor, batch_size)) for tensor in tensors),
         n_layers=len(members),
         forward_flop=float(figures[0]),
         backward_flop=float(figures[1]),
         forward_bytes=float(figures[2]),
         backward_bytes=float(figures[3]),
-        flop_fraction=float(figures[:2].sum() / total) if total else 0.0,
+        flop_fraction=float(figures[:2].sum() / total_flop) if total_flop else 0.0,
     )

@@ -38,7 +38,7 @@ def models(
             "source": model.source,
             "n_parameters": model.n_parameters,
             "options": model.options,
-            "multiply_adds": None if model.gmacs is None else model.gmacs * 1e9,
+            "multiply_adds": None if model.gmacs is None else round(model.gmacs * 1e9),
             "multiply_adds_source": model.gmacs_source,
         }
         for model in found

@@ -1,0 +1,70 @@
+"""`traincast memory`, from the command line to the exit code."""
+
+import json
+
+import pytest
+
+from traincast.__main__ import run
+from traincast.units import GIB
+
+
+def answer(capsys, *arguments):
+    assert run(["memory", *arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_resnet50_with_adam_at_batch_64_peaks_at_5_46_gib(capsys):
+    result = answer(capsys, "resnet50", "--batch", "64", "--optimizer", "adam")
+    assert result["peak_bytes"] / GIB == pytest.approx(5.46, abs=0.01)
+    assert result["peak_bytes_by_kind"]["activations"] / GIB == pytest.approx(5.08, abs=0.01)
+
+
+def test_adam_keeps_two_states_a_parameter(capsys):
+    result = answer(capsys, "vgg16", "--optimizer", "adam")
+    assert result["peak_bytes_by_kind"]["optimizer state"] == pytest.approx(2 * 4 * 138_357_544, rel=1e-5)
+
+
+def test_kinds_add_up_to_the_tracked_peak_and_the_rest_to_the_total(capsys):
+    result = answer(capsys, "bert-base", "--batch", "8", "--precision", "amp-fp16")
+    assert sum(result["peak_bytes_by_kind"].values()) == result["peak_bytes"]
+    overhead = result["context_bytes"] + result["workspace_bytes"] + result["allocator_bytes"]
+    assert result["total_bytes"] == result["peak_bytes"] + overhead
+
+
+def test_the_largest_batch_fits_and_the_next_does_not(capsys):
+    largest = answer(capsys, "resnet50", "--on", "T4")["largest_batch_size"]
+    assert answer(capsys, "resnet50", "--on", "T4", "--batch", str(largest))["fits"] is True
+    assert answer(capsys, "resnet50", "--on", "T4", "--batch", str(largest + 1))["fits"] is False
+
+
+def test_what_cannot_fit_is_said(capsys):
+    assert run(["memory", "gpt2-xl", "--on", "T4", "--optimizer", "adamw"]) == 0
+    out = capsys.readouterr().out
+    assert "does NOT fit T4" in out
+    assert "Not even a batch of 1 fits." in out
+
+
+def test_a_page_shows_the_curve_over_the_step(capsys, tmp_path):
+    page = tmp_path / "memory.html"
+    assert run(["memory", "resnet18", "--batch", "32", "--html", str(page)]) == 0
+    text = page.read_text()
+    assert "Bytes alive during one step of resnet18" in text
+    assert "optimizer state" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["resnet50", "--optimizer", "adamm"], "optimizer 'adamm' is not known. Close names: adam, adamw"),
+        (["resnet50", "--precision", "half"], "precision 'half' is not known"),
+        (["resnet50", "--on", "T5"], "No device named 'T5'"),
+        (["resnet50", "--batch", "0"], "batch size 0 is out of range"),
+        (["resnet50", "--html", "no/such/folder/page.html"], "the folder 'no/such/folder' does not exist"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_exit_code_2(capsys, arguments, words):
+    assert run(["memory", *arguments]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("Error: ")
+    assert words in err
+    assert err.count("\n") == 1

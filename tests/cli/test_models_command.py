@@ -1,0 +1,43 @@
+"""`traincast models`, and the flags of every command: adding one is a decision."""
+
+import json
+
+import typer.main
+
+from traincast.__main__ import run
+from traincast.cli.app import app
+
+MODEL_FLAGS = {"--n-classes", "--image-size", "--seqlen", "--head"}
+OUTPUT_FLAGS = {"--json", "--html", "--png"}
+FLAGS = {
+    "layers": {"--batch", "--by", "--tree", "--sort", "--top", "--on", "--precision", "--devices"}
+    | MODEL_FLAGS
+    | OUTPUT_FLAGS,
+    "memory": {"--batch", "--on", "--precision", "--optimizer", "--devices"} | MODEL_FLAGS | OUTPUT_FLAGS,
+    "models": {"--json"},
+    "devices": {"--vendor", "--arch", "--min-memory", "--json", "--devices"},
+}
+
+
+def test_every_command_has_just_these_flags():
+    commands = typer.main.get_command(app).commands
+    found = {
+        name: {flag for parameter in command.params for flag in parameter.opts if flag.startswith("--")}
+        for name, command in commands.items()
+    }
+    assert found == FLAGS
+
+
+def test_models_are_listed_with_their_parameters(capsys):
+    assert run(["models", "vgg"]) == 0
+    out = capsys.readouterr().out
+    assert "3 of 35" in out
+    assert "138,357,544" in out
+
+
+def test_json_has_the_published_figures_with_their_source(capsys):
+    assert run(["models", "resnet50", "--json"]) == 0
+    (model,) = json.loads(capsys.readouterr().out)["models"]
+    assert (model["n_parameters"], model["multiply_adds"]) == (25_557_032, 4.089e9)
+    assert model["multiply_adds_source"]
+    assert model["options"] == {"n_classes": 1000, "image_size": 224}

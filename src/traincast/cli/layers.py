@@ -163,7 +163,7 @@ def _summary(trace: "Trace", batch: int) -> str:
 def _notes(trace: "Trace", batch: int, device: "Device | None", precision: str) -> tuple[str, ...]:
     from traincast.units import show_duration, show_flop_per_s
 
-    notes = ["A multiply-add is 2 flop; matrix products, convolutions and attention count, bytes are fp32."]
+    notes = ["A multiply-add is 2 flop; matrix products of all kinds count. Bytes are those of the captured dtype."]
     if device is not None:
         peak = device.peak(precision)
         ideal_s = (trace.forward_flop(batch) + trace.backward_flop(batch)) / peak.flop_per_s

@@ -94,14 +94,14 @@ def _table(answer: "StepMemory") -> "Table":
 
 
 def _chart(answer: "StepMemory") -> "Chart":
-    from traincast.memory.estimate import timeline_samples, usable_bytes
+    from traincast.memory.estimate import timeline_samples
     from traincast.report.chart import Chart, ReferenceLine, Series
 
     ops = timeline_samples(len(answer.op_phases), _N_CHART_POINTS, keep=answer.peak_index)
     lines = [ReferenceLine(value=answer.peak_index, label="peak", axis="x")]
     device = answer.device
-    if device is not None and answer.total_bytes > 0.3 * usable_bytes(device):
-        lines.append(ReferenceLine(value=usable_bytes(device), label=f"usable on {device.name}"))
+    if device is not None and answer.total_bytes > 0.3 * device.usable_memory_bytes:
+        lines.append(ReferenceLine(value=device.usable_memory_bytes, label=f"usable on {device.name}"))
     return Chart(
         title=f"Bytes alive during one step of {answer.model}",
         kind="stacked_area",
@@ -117,13 +117,12 @@ def _chart(answer: "StepMemory") -> "Chart":
 
 
 def _notes(answer: "StepMemory") -> list[str]:
-    from traincast.memory.estimate import usable_bytes
     from traincast.units import show_bytes
 
     place = f" of '{answer.peak_module}'" if answer.peak_module else ""
     notes = [f"The peak is in the {answer.peak_phase} pass, at {answer.peak_op}{place}."]
     if answer.device is not None:
-        usable = show_bytes(usable_bytes(answer.device))
+        usable = show_bytes(answer.device.usable_memory_bytes)
         verdict = "fits" if answer.fits else "does NOT fit"
         notes.append(f"Batch {answer.batch_size} {verdict} {answer.device.name} ({usable} usable).")
         if answer.largest_batch_size:

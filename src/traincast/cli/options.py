@@ -14,9 +14,7 @@ DevicesFile = Annotated[
 
 Model = Annotated[
     str,
-    typer.Argument(
-        help="A zoo name, a .trace, .onnx, .keras or config.json file, or file.py:factory.", metavar="MODEL"
-    ),
+    typer.Argument(help="A zoo name, a .trace, .onnx, .keras or config.json file, or file.py:factory."),
 ]
 Batch = Annotated[int, typer.Option("--batch", help="Samples in one step.")]
 OnDevice = Annotated[

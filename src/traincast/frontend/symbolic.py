@@ -99,9 +99,10 @@ def _same_structure(one: Recording, other: Recording, batches: tuple[int, int], 
             or one.op_outputs[op] != other.op_outputs[op]
         ):
             place = module_names[one.op_module[op]] or "the model"
+            other_op = right[0] if right[0] != left[0] else "the same on other tensors"
             raise BatchDependentError(
-                f"'{place}' runs {left[0]} at batch {batches[0]} but {right[0]} at batch {batches[1]}, or on other "
-                "tensors: the number of ops must not depend on the batch (a loop over samples does that)."
+                f"'{place}' runs {left[0]} at batch {batches[0]} but {other_op} at batch {batches[1]}: the list of ops "
+                "must not depend on the batch (a loop over samples does that)."
             )
     same = one.n_ops == other.n_ops and one.tensor_storage == other.tensor_storage
     if not same or [len(s) for s in one.shapes] != [len(s) for s in other.shapes]:

@@ -21,6 +21,7 @@ _UNITS: dict[str, Units] = {
 }
 PRECISIONS: tuple[str, ...] = tuple(_UNITS)
 
+_LEFT_BY_DRIVER_FRACTION = 0.985
 _POSITIVE = (
     "process_nm",
     "year",
@@ -34,7 +35,7 @@ _POSITIVE = (
     "tdp_w",
     "pcie_gen",
 )
-MAY_BE_ZERO = ("tf32_flop_per_s", "fp16_flop_per_s", "bf16_flop_per_s", "nvlink_bytes_per_s")
+MAY_BE_ZERO = ("inline_ecc", "tf32_flop_per_s", "fp16_flop_per_s", "bf16_flop_per_s", "nvlink_bytes_per_s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +67,7 @@ class Device:
     memory_bytes: int
     memory_bytes_per_s: float
     fp32_matrix_flop_per_s: float | None = None  # AMD matrix units run fp32 products faster than the vector units
+    inline_ecc: int = 0  # 1: error correction is on as delivered and lives in the memory itself
     tf32_flop_per_s: float | None = None
     fp16_flop_per_s: float | None = None  # with fp32 accumulation
     bf16_flop_per_s: float | None = None
@@ -97,6 +99,18 @@ class Device:
                 continue
             if not math.isfinite(value) or value < 0 or (value == 0 and field in _POSITIVE):
                 raise InputError(f"Device '{self.name}': {field} cannot be {value}.")
+
+    @property
+    def usable_memory_bytes(self) -> int:
+        """What programs can have. Error correction inside GDDR memory takes a sixteenth; drivers keep some more.
+
+        With 1.5 % for the driver this gives 14.8 GiB on T4, 22.2 on A10G, 39.4 on A100-40GB and 15.8 on V100-16GB,
+        within 0.1 GiB of the totals that PyTorch reports there.
+        """
+        if self.kind == "cpu":
+            return self.memory_bytes
+        corrected = self.memory_bytes * (15 / 16 if self.inline_ecc else 1)
+        return int(_LEFT_BY_DRIVER_FRACTION * corrected)
 
     def peak(self, precision: str) -> Peak:
         """The matrix-product rate of a precision, and whether it had to fall back to fp32.

@@ -49,6 +49,7 @@ _COLUMNS = {
     "fp16_dense_tflop_per_s": _Cell("fp16_flop_per_s", "number", TERA),
     "bf16_dense_tflop_per_s": _Cell("bf16_flop_per_s", "number", TERA),
     "memory_gib": _Cell("memory_bytes", "number", GIB),
+    "inline_ecc": _Cell("inline_ecc", "whole"),
     "memory_gb_per_s": _Cell("memory_bytes_per_s", "number", GIGA),
     "l2_mib": _Cell("l2_bytes", "number", MIB),
     "tdp_w": _Cell("tdp_w", "number"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from traincast.hardware.device import Device
-from traincast.memory.overhead import USABLE_FRACTION, Overhead, overhead_of
+from traincast.memory.overhead import Overhead, overhead_of
 from traincast.memory.timeline import alive_bytes_by_kind
 from traincast.trace.check import MAX_BATCH_SIZE, check_batch_size
 from traincast.trace.graph import Graph, Ints, Phase, StorageKind
@@ -69,7 +69,7 @@ class StepMemory:
     @property
     def fits(self) -> bool | None:
         """Whether the step fits the device; None without one."""
-        return None if self.device is None else self.total_bytes <= usable_bytes(self.device)
+        return None if self.device is None else self.total_bytes <= self.device.usable_memory_bytes
 
     def to_dict(self) -> dict[str, object]:
         """What --json prints."""
@@ -89,15 +89,10 @@ class StepMemory:
             "allocator_bytes": self.overhead.allocator_bytes,
             "total_bytes": self.total_bytes,
             "device": None if self.device is None else self.device.name,
-            "usable_bytes": None if self.device is None else usable_bytes(self.device),
+            "usable_bytes": None if self.device is None else self.device.usable_memory_bytes,
             "fits": self.fits,
             "largest_batch_size": self.largest_batch_size,
         }
-
-
-def usable_bytes(device: Device) -> int:
-    """What a process can have of a device's memory."""
-    return int(device.memory_bytes * USABLE_FRACTION[device.kind])
 
 
 def step_memory(trace: Trace, batch_size: int, *, settings: Settings, device: Device | None = None) -> StepMemory:
@@ -128,7 +123,7 @@ def largest_batch_size(graph: Graph, device: Device) -> int:
     def fits(batch_size: int) -> bool:
         peak = int(alive_bytes_by_kind(graph, batch_size).sum(axis=0).max(initial=0))
         total = peak + overhead_of(graph, batch_size, device=device).total_bytes
-        return total <= usable_bytes(device)
+        return total <= device.usable_memory_bytes
 
     if not fits(1):
         return 0

@@ -26,8 +26,6 @@ _NEW_ARCHITECTURES = ("Hopper", "Blackwell")
 # few per cent of what is allocated and freed all the time.
 _BLOCK_BYTES = 512
 _FRAGMENTED_FRACTION = 0.04
-# Drivers keep some of the memory, and cards with GDDR memory give a sixteenth of it to error correction.
-USABLE_FRACTION = {"gpu": 0.95, "cpu": 1.0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -192,7 +192,7 @@ def language_models() -> Iterator[ZooModel]:
 
 
 def seed_networks() -> Iterator[ZooModel]:
-    source = "Keras networks of the measurements that seeded this project; the output is logits"
+    source = "Keras networks of published layer-time measurements; the output is logits"
     mnist = fixed_images(28, smallest=22, n_classes=10)
     yield from Family(module="plain_cnn", source=source, n_channels=1, rules=mnist).members(
         ("mnist_cnn", "MNIST network with 3 convolutions", 24_330, None)

@@ -3,7 +3,7 @@ PYTHON ?= python3
 DEMO := .venv-demo
 DEV := .venv
 
-.PHONY: demo test lint zoo clean
+.PHONY: demo test lint zoo docs clean
 
 demo: $(DEMO)/installed
 	$(DEMO)/bin/traincast layers resnet50 --batch 32 --by kind --html demo-layers.html
@@ -13,14 +13,18 @@ test: lint
 	$(DEV)/bin/pytest -n 2
 
 lint: $(DEV)/installed
-	$(DEV)/bin/ruff format --check src tests benchmarks
-	$(DEV)/bin/ruff check src tests benchmarks
+	$(DEV)/bin/ruff format --check .
+	$(DEV)/bin/ruff check .
 	$(DEV)/bin/mypy
 	$(DEV)/bin/lint-imports
 
 # Captures the zoo again and writes src/traincast/data/zoo/*.trace.
 zoo: $(DEV)/installed
 	$(DEV)/bin/python -m traincast.frontend.build_zoo
+
+# Writes the generated pages again: command reference and zoo table.
+docs: $(DEV)/installed
+	$(DEV)/bin/python docs/generate.py
 
 $(DEMO)/installed: pyproject.toml
 	$(PYTHON) -m venv $(DEMO)

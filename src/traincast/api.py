@@ -31,7 +31,7 @@ def capture(
     `optimizer` and `precision` are only the defaults of later questions.
     """
     try:
-        from traincast.frontend.capture import capture as run
+        from traincast.frontend.capturing.capture import capture as run
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
@@ -52,8 +52,8 @@ def load_model(model: str | Path | Trace, **options: Any) -> Trace:
 
         return load(model, **options)
     if any(base.__module__.partition(".")[0] == "keras" for base in type(model).__mro__):
-        from traincast.frontend.capture import capture_step
-        from traincast.frontend.keras_reader import read_keras
+        from traincast.frontend.capturing.capture import capture_step
+        from traincast.frontend.keras_model.reader import read_keras
 
         return capture_step(read_keras(model, **options))
     raise InputError(

@@ -71,6 +71,7 @@ def test_a_branch_on_a_number_in_a_tensor_is_refused_with_op_and_module():
         (lambda x: x.masked_select(x > 0), "aten.masked_select"),
         (lambda x: torch.unique(x), "aten._unique2"),
         (lambda x: x * float(x.sum()), ".item()"),
+        (lambda x: x[x > 0], "indexing with a mask"),
     ],
 )
 def test_sizes_that_depend_on_values_are_refused_with_the_op(function, op):
@@ -82,7 +83,7 @@ def test_sizes_that_depend_on_values_are_refused_with_the_op(function, op):
 def test_a_loop_over_the_samples_is_refused():
     error = fails(Computes(lambda x: torch.stack([sample * 2 for sample in x])))
     assert isinstance(error, BatchDependentError)
-    assert "the number of ops must not depend on the batch (a loop over samples does that)" in str(error)
+    assert "the list of ops must not depend on the batch (a loop over samples does that)" in str(error)
 
 
 def test_a_dimension_that_is_not_linear_in_the_batch_is_refused():

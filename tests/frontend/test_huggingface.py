@@ -8,8 +8,8 @@ import torch
 from step_on_meta import run_on_meta
 
 from traincast.errors import CaptureError, FileFormatError, InputError, MissingExtraError, UnknownModelError
-from traincast.frontend.capture import capture
-from traincast.frontend.huggingface import read_config
+from traincast.frontend.capturing.capture import capture
+from traincast.frontend.hugging_face.config import read_config
 
 ENCODER = {
     "vocab_size": 96,

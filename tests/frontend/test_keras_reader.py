@@ -12,8 +12,8 @@ from step_on_meta import meta_copy, run_on_meta
 from torch import nn
 
 from traincast.errors import CaptureError, FileFormatError, InputError, MissingExtraError, UnknownModelError
-from traincast.frontend.capture import capture
-from traincast.frontend.keras_reader import read_keras
+from traincast.frontend.capturing.capture import capture
+from traincast.frontend.keras_model.reader import read_keras
 from traincast.frontend.step import TrainingStep
 
 os.environ["KERAS_BACKEND"] = "torch"  # read when Keras is first imported
@@ -279,7 +279,7 @@ def test_keras_is_imported_with_torch_whatever_the_environment_says(tmp_path):
     path = tmp_path / "small.keras"
     save(residual(), path)
     code = (
-        "import os\nfrom traincast.frontend.keras_reader import read_keras\n"
+        "import os\nfrom traincast.frontend.keras_model.reader import read_keras\n"
         f"step = read_keras({str(path)!r})\n"
         "print(os.environ['KERAS_BACKEND'], len(list(step.module.parameters())))"
     )

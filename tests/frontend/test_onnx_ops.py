@@ -8,7 +8,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from step_on_meta import run_on_meta
 
-from traincast.frontend.onnx_reader import read_onnx
+from traincast.frontend.onnx_model.reader import read_onnx
 
 RANDOM = np.random.default_rng(0)
 IMAGE, TABLE = (2, 4, 6, 6), (2, 3, 5)

@@ -12,8 +12,8 @@ from torch import nn
 from torch.nn import functional
 
 from traincast.errors import CaptureError, FileFormatError, InputError, MissingExtraError, UnknownModelError
-from traincast.frontend.capture import capture
-from traincast.frontend.onnx_reader import read_onnx
+from traincast.frontend.capturing.capture import capture
+from traincast.frontend.onnx_model.reader import read_onnx
 from traincast.frontend.step import TrainingStep
 
 WIDTH, STEPS, N_WORDS = 16, 4, 30

@@ -2,8 +2,8 @@
 
 from torch.utils.flop_counter import FlopCounterMode
 
-from traincast.frontend.meta_module import call
-from traincast.frontend.run_step import scalar_loss
+from traincast.frontend.capturing.meta_module import call
+from traincast.frontend.capturing.run_step import scalar_loss
 
 
 def counted_flop(module, inputs, loss=None):

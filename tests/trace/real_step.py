@@ -1,6 +1,5 @@
 """Real training steps on CPU tensors, written down by the same recorder: what a lowered trace is compared with."""
 
-import contextlib
 from collections import Counter
 from unittest import mock
 
@@ -9,13 +8,12 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from traincast.frontend import run_step
-from traincast.frontend.meta_module import call
+from traincast.frontend.capturing.recorder import Recorder, tensors_in
+from traincast.frontend.capturing.run_step import run_step
+from traincast.frontend.capturing.symbolic import join
 from traincast.frontend.models import bert, gpt2, llama, training_step, vit
 from traincast.frontend.models.training_step import build_for_training
-from traincast.frontend.recorder import Recorder
-from traincast.frontend.symbolic import join
-from traincast.trace.graph import Phase, StorageKind
+from traincast.trace.graph import Phase
 from traincast.trace.kinds import OpKind, op_kinds
 from traincast.trace.traffic import op_bytes, tensor_bytes
 
@@ -44,27 +42,10 @@ def record_real(module, inputs, loss, *, optimizer=None, autocast=None):
         optimizer.step()
     module.zero_grad(set_to_none=True)
     recorder = Recorder([path for path, _ in module.named_modules()])
-    run_step._name_existing(module, inputs, recorder)
-    for state in optimizer.state.values() if optimizer is not None else ():
-        for tensor in state.values():
-            if isinstance(tensor, torch.Tensor):
-                recorder.add_existing(tensor, StorageKind.OPTIMIZER_STATE)
-    lower_precision = torch.autocast("cpu", dtype=autocast) if autocast else contextlib.nullcontext()
-    with run_step._gc_paused(), recorder, run_step._tracked(module, recorder):
-        with lower_precision:
-            output = call(module, inputs)
-            recorder.phase = Phase.LOSS
-            value = run_step.scalar_loss(output, inputs, loss)
-        run_step._watch_gradients(value.grad_fn, recorder)
-        recorder.phase = Phase.BACKWARD
-        value.backward()
-        run_step._mark_gradients(module, recorder)
-        if optimizer is not None:
-            recorder.phase = Phase.OPTIMIZER
-            optimizer.step()
-        recorder.finish()
+    lower_precision = torch.autocast("cpu", dtype=autocast) if autocast else None
+    run_step(module, inputs, recorder, loss=loss, train=True, autocast=lower_precision, optimizer=optimizer)
     module.zero_grad(set_to_none=True)
-    batch_size = next(run_step.tensors_in((inputs,))).shape[0]
+    batch_size = next(tensors_in((inputs,))).shape[0]
     return join({batch_size: recorder.recording}, recorder.module_names, [])
 
 
@@ -108,7 +89,7 @@ def small_model(name):
     """A module of the zoo's own classes that steps in a blink, with its example and loss."""
     torch.manual_seed(0)
     if name == "bert":
-        sizes = bert.BertSizes(hidden=64, n_layers=2, n_heads=4, feed_forward=256, vocabulary=500, dropout=0.0)
+        sizes = bert.BertSizes(hidden=64, n_layers=2, n_heads=4, feed_forward=256, vocabulary=500)
         return bert.BertForQuestionAnswering(sizes), _tokens(32), training_step.span_loss
     if name == "gpt2":
         sizes = gpt2.Gpt2Sizes(hidden=64, n_layers=2, n_heads=4, vocabulary=500, n_positions=32)

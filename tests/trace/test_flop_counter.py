@@ -7,8 +7,8 @@ import torch
 from counted_step import counted_flop
 
 import traincast as tc
-from traincast.frontend.capture import capture_step
-from traincast.frontend.huggingface import read_config
+from traincast.frontend.capturing.capture import capture_step
+from traincast.frontend.hugging_face.config import read_config
 from traincast.frontend.models.registry import ZOO
 from traincast.frontend.models.training_step import build_for_training
 

@@ -6,8 +6,8 @@ import torch
 from real_step import OPTIMIZERS, Stack, moved_bytes, products, record_real, small_model
 from torch.profiler import ProfilerActivity, profile
 
-from traincast.frontend.capture import capture
-from traincast.frontend.meta_module import call
+from traincast.frontend.capturing.capture import capture
+from traincast.frontend.capturing.meta_module import call
 from traincast.memory.timeline import peak_bytes
 from traincast.trace.lowering.lower import lower
 from traincast.trace.settings import Settings

@@ -142,6 +142,16 @@ def test_a_trace_of_another_version_is_refused_with_both_versions(tmp_path, vers
         lambda header: header.update(precision="fp7"),
         lambda header: header.update(parameters=[["w"]]),
         lambda header: header.update(names=None),
+        lambda header: header["parameters"][0].__setitem__(1, 10**6),
+        lambda header: header["modules"].pop(),
+        lambda header: header["modules"][1].__setitem__(2, 10**6),
+        lambda header: header.update(attributes=["no json"] * len(header["attributes"])),
+        lambda header: header.update(attributes=["[]"] * len(header["attributes"])),
+        lambda header: header.update(names=[1] * len(header["names"])),
+        lambda header: header.update(mode="zzz"),
+        lambda header: header.update(call_functions=[]),
+        lambda header: header["arrays"][0].__setitem__(2, -1),
+        lambda header: header["arrays"][0].__setitem__(2, 10**30),
     ],
 )
 def test_a_header_that_does_not_fit_is_refused(change):

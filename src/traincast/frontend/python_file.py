@@ -139,7 +139,7 @@ def _check(module: Any, loss: Any, spec: str) -> None:
 
 
 def _batched(example: Any) -> Callable[[int], Any]:
-    from traincast.frontend.meta_module import batched_example
+    from traincast.frontend.capturing.meta_module import batched_example
 
     return batched_example(example)
 

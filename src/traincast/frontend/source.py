@@ -46,7 +46,7 @@ def _captured(reader: Callable[..., TrainingStep], text: str, options: dict[str,
         if "unexpected keyword argument" not in str(error) or not options:
             raise
         raise InputError(f"'{text}' takes none of the options {', '.join(options)}: {error}.") from error
-    from traincast.frontend.capture import capture_step
+    from traincast.frontend.capturing.capture import capture_step
 
     return capture_step(step)
 
@@ -69,19 +69,19 @@ def _read_factory(text: str, **options: Any) -> TrainingStep:
 
 
 def _read_onnx(text: str, **options: Any) -> TrainingStep:
-    from traincast.frontend.onnx_reader import read_onnx
+    from traincast.frontend.onnx_model.reader import read_onnx
 
     return read_onnx(text, **options)
 
 
 def _read_keras(text: str, **options: Any) -> TrainingStep:
-    from traincast.frontend.keras_reader import read_keras
+    from traincast.frontend.keras_model.reader import read_keras
 
     return read_keras(text, **options)
 
 
 def _read_config(text: str, **options: Any) -> TrainingStep:
-    from traincast.frontend.huggingface import read_config
+    from traincast.frontend.hugging_face.config import read_config
 
     return read_config(text, **options)
 

@@ -33,7 +33,7 @@ def capture_zoo_model(name: str, **options: int | str) -> Trace:
         import torch
     except ImportError as error:
         raise MissingExtraError(f"{name} with {_shown(given) or 'a new capture'}", extra="torch") from error
-    from traincast.frontend.capture import capture
+    from traincast.frontend.capturing.capture import capture
     from traincast.frontend.models.training_step import build_for_training
 
     with torch.device("meta"):

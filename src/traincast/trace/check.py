@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import numbers
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traincast.errors import FileFormatError, InputError
 from traincast.trace.graph import Graph, Ints
+from traincast.trace.settings import MODES
+
+if TYPE_CHECKING:
+    from traincast.trace.trace import Module, Parameter, Trace
 
 MAX_BATCH_SIZE = 10**7  # above it int64 products of large layers could overflow, and nobody means it
 
@@ -62,3 +67,38 @@ def _offsets(start: Ints, n_rows: int, n_values: int) -> bool:
     if len(start) != n_rows + 1 or start[0] != 0 or start[-1] != n_values:
         return False
     return bool(np.all(np.diff(start) >= 0))
+
+
+def check_trace(trace: Trace, *, where: str) -> None:
+    """Raises when the parts of a trace beside its graph do not fit it."""
+    graph = trace.graph
+    check_graph(graph, where=where)
+    n_tensors = graph.n_tensors
+    rules = {
+        "mode": trace.mode in MODES,
+        "op modules": _within(graph.op_module, len(trace.modules), graph.n_ops),
+        "calls": _within(trace.op_call + 1, len(trace.call_functions) + 1, graph.n_ops),
+        "gradients": _within(trace.gradient_of.ravel(), n_tensors),
+        "modules": all(_is_module(module, n_tensors) for module in trace.modules),
+        "parameters": all(_is_parameter(parameter, n_tensors) for parameter in trace.parameters),
+        "names": all(isinstance(name, str) for name in (*graph.names, *trace.call_functions, *trace.assumptions)),
+        "attributes": all(isinstance(value, dict) for value in graph.parsed_attributes),
+    }
+    broken = [name for name, holds in rules.items() if not holds]
+    if broken:
+        raise FileFormatError(f"{where} is damaged: its {', '.join(broken)} do not fit together. Save the trace again.")
+
+
+def _is_tensor(number: object, n_tensors: int, *, smallest: int = 0) -> bool:
+    return isinstance(number, int) and smallest <= number < n_tensors
+
+
+def _is_module(module: Module, n_tensors: int) -> bool:
+    ends = all(_is_tensor(tensor, n_tensors, smallest=-1) for tensor in (module.input, module.output))
+    owns = all(_is_tensor(tensor, n_tensors) for tensor in module.parameters)
+    return isinstance(module.path, str) and isinstance(module.kind, str) and ends and owns
+
+
+def _is_parameter(parameter: Parameter, n_tensors: int) -> bool:
+    has_gradient = _is_tensor(parameter.gradient, n_tensors, smallest=-1)
+    return isinstance(parameter.name, str) and _is_tensor(parameter.tensor, n_tensors) and has_gradient

@@ -13,7 +13,7 @@ import numpy as np
 
 from traincast.errors import FileFormatError, InputError
 from traincast.report.files import write_file
-from traincast.trace.check import check_graph
+from traincast.trace.check import check_trace
 from traincast.trace.graph import Graph, Ragged
 from traincast.trace.settings import Settings
 from traincast.trace.trace import Module, Parameter, Trace
@@ -58,7 +58,17 @@ def parse_trace(content: bytes, *, where: str) -> Trace:
         )
     try:
         return _unpack(_decompress(body), where)
-    except (zlib.error, struct.error, ValueError, KeyError, TypeError, IndexError) as error:
+    except (
+        zlib.error,
+        struct.error,
+        ValueError,
+        KeyError,
+        TypeError,
+        IndexError,
+        OverflowError,
+        RecursionError,
+        InputError,
+    ) as error:
         raise FileFormatError(f"{where} is truncated or damaged ({error}): save the trace again.") from error
 
 
@@ -95,7 +105,7 @@ def _pack(trace: Trace) -> bytes:
         "call_functions": trace.call_functions,
         "names": trace.graph.names,
         "attributes": trace.graph.attributes,
-        "modules": [[m.path, m.kind, m.input, m.output, m.n_calls, m.parameters] for m in trace.modules],
+        "modules": [[m.path, m.kind, m.input, m.output, m.parameters] for m in trace.modules],
         "parameters": [[p.name, p.tensor, p.gradient, int(p.is_trainable)] for p in trace.parameters],
         "arrays": [[name, array.dtype.str, len(array)] for name, array in packed.items()],
     }
@@ -117,13 +127,12 @@ def _unpack(content: bytes, where: str) -> Trace:
     header = json.loads(content[8 : 8 + length])
     offset, arrays = 8 + length, {}
     for name, dtype, count in header["arrays"]:
-        if np.dtype(dtype).kind != "i":
-            raise ValueError(f"array {name} is not of integers")
+        if np.dtype(dtype).kind != "i" or count < 0:
+            raise ValueError(f"array {name} is not a list of integers")
         arrays[name] = np.frombuffer(content, dtype=dtype, count=count, offset=offset).astype(np.int64)
         offset += count * np.dtype(dtype).itemsize
     graph = _graph(header, arrays)
-    check_graph(graph, where=where)
-    return Trace(
+    trace = Trace(
         name=str(header["name"]),
         mode=str(header["mode"]),
         graph=graph,
@@ -137,10 +146,12 @@ def _unpack(content: bytes, where: str) -> Trace:
         uncosted_ops=tuple(header["uncosted_ops"]),
         provenance=dict(header["provenance"]),
     )
+    check_trace(trace, where=where)
+    return trace
 
 
-def _module(path: str, kind: str, first_input: int, first_output: int, n_calls: int, parameters: list[int]) -> Module:
-    return Module(path, kind, first_input, first_output, n_calls, tuple(parameters))
+def _module(path: str, kind: str, first_input: int, first_output: int, parameters: list[int]) -> Module:
+    return Module(path, kind, first_input, first_output, tuple(parameters))
 
 
 def _parameter(name: str, tensor: int, gradient: int, is_trainable: int) -> Parameter:

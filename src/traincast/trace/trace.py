@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
-from traincast.errors import InputError
 from traincast.trace.check import check_batch_size
 from traincast.trace.flop import op_flop
 from traincast.trace.graph import Floats, Graph, Ints, Phase
@@ -25,7 +24,6 @@ class Module:
     kind: str
     input: int
     output: int
-    n_calls: int
     parameters: tuple[int, ...]  # tensors of the parameters that it owns itself
 
 
@@ -103,15 +101,6 @@ class Trace:
         from traincast.trace.file import write_trace
 
         write_trace(self, Path(path))
-
-    def with_defaults(self, settings: Settings) -> Trace:
-        return replace(self, defaults=settings)
-
-    def require_training(self) -> None:
-        if self.mode != "train":
-            raise InputError(
-                f"{self.name} was captured for inference and has no backward pass: capture it with mode='train'."
-            )
 
     def __repr__(self) -> str:
         return f"Trace({self.name!r}, {self.n_parameters:,} parameters, {self.graph.n_ops} ops, {self.mode})"

@@ -23,12 +23,11 @@ class _Emitter:
             "phase": int(self.graph.op_phase[op]),
             "module": int(self.graph.op_module[op]),
             "origin": op,
+            "alone": True,
         }
 
     def dims(self, tensor: int) -> Dims:
-        shape = self.program.tensor_shape[tensor]
-        rows = slice(int(self.graph.dim_start[shape]), int(self.graph.dim_start[shape + 1]))
-        return list(zip(self.graph.dim_base[rows].tolist(), self.graph.dim_slope[rows].tolist(), strict=True))
+        return self.program.dims_of(self.program.tensor_shape[tensor])
 
     def new(self, dims: Dims, dtype: int) -> int:
         return self.program.tensor(self.program.shape(dims), dtype, self.program.storage())
@@ -44,7 +43,7 @@ class _Emitter:
 
     def transposed(self, tensor: int) -> int:
         """The same memory with its last two dimensions exchanged."""
-        outer, rows, columns = self.program.own_shapes[self.program.tensor_shape[tensor] - self.graph.n_tensors]
+        outer, rows, columns = self.dims(tensor)
         shape = self.program.shape([outer, columns, rows])
         view = self.program.tensor(shape, self.program.tensor_dtype[tensor], self.program.tensor_storage[tensor])
         return self.op("transpose", [tensor], view)
@@ -75,6 +74,11 @@ def emit_attention(program: Program, op: int, inputs: list[int], output: int, *,
     product = write.op("bmm", [dropped, values], write.new([weights[0], weights[1], flat_value[2]], dtype))
     program.main_op[op] = len(program.op_name) - 1
     write.op("clone" if program.tensor_dtype[output] == dtype else "_to_copy", [product], output)
+    if program.tensor_dtype[output] != dtype:  # PyTorch's function also returns the weights, which nobody takes
+        write.op("_to_copy", [dropped], write.new(weights, program.tensor_dtype[output]))
+    last = len(program.op_name) - 1
+    for tensor in (query, key, value, scaled_query):  # local variables of PyTorch's function
+        program.held_until[program.tensor_storage[tensor]] = last
     program.saved[op] = [left, right, values, chances, kept, dropped]
 
 

@@ -38,6 +38,8 @@ def emit_kernel(program: Program, op: int, inputs: list[int], outputs: list[int]
         return
     elif target == "cpu" and name == "aten.native_dropout_backward":
         name = "aten.mul"
+    if target == "cpu" and name == "traincast.rnn" and graph.attributes_of(op)["mode"] == "lstm":
+        _widen_workspace(program, outputs[-1])
     name = _RENAMED.get((target, name), name)
     program.main_op[op] = len(program.op_name)
     program.emit(name, inputs, outputs, phase=phase, module=module, origin=op, text=text)
@@ -55,6 +57,12 @@ def _attention_kernel(program: Program, name: str, inputs: list[int], target: st
     else:
         kernel = "aten._scaled_dot_product_efficient_attention"
     return f"{kernel}_backward" if is_backward else kernel
+
+
+def _widen_workspace(program: Program, workspace: int) -> None:
+    """oneDNN's LSTM saves 15.4 numbers a unit and step (measured: 15.3 to 15.6), and one more between layers."""
+    *outer, (width, _) = program.dims_of(program.tensor_shape[workspace])
+    program.tensor_shape[workspace] = program.shape([*outer, (round(width * 16 / 6), 0)])
 
 
 def _dropout_on_cpu(program: Program, op: int, inputs: list[int], outputs: list[int]) -> None:

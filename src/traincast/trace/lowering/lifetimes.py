@@ -30,13 +30,15 @@ def storage_lifetimes(program: Program, first_op_of: Ints) -> tuple[Ints, Ints]:
         for number in storage[outputs]:
             last_use[number] = op
             alloc[number] = min(alloc[number], op)
-    free = _node_end(program)[last_use] + 1
+    free = _node_end(np.array(program.op_node, dtype=np.int64))[last_use] + 1
     held = _held_by_the_model(program.neutral)
     forward_end = int(np.argmax(np.array([*program.op_phase, Phase.BACKWARD]) >= Phase.BACKWARD))
     for number, neutral in enumerate(program.storage_neutral):
         # What becomes of a gradient is known exactly: it may have been cast, and then only the copy stays.
         if neutral >= 0 and held[neutral] and program.neutral.storage_kind[neutral] != StorageKind.GRADIENT:
             free[number] = max(free[number], first_op_of[program.neutral.storage_free[neutral]])
+    for number, op in program.held_until.items():
+        free[number] = max(free[number], op + 1)
     for number in program.kept_through_forward:
         free[number] = max(free[number], forward_end)
     existing = np.isin(program.storage_kind, _EXISTING)
@@ -47,12 +49,11 @@ def storage_lifetimes(program: Program, first_op_of: Ints) -> tuple[Ints, Ints]:
     return alloc, np.maximum(free, alloc + 1)
 
 
-def _node_end(program: Program) -> Ints:
+def _node_end(nodes: Ints) -> Ints:
     """For each op the last one of its autograd node, whose saved tensors are released together. Index -1 gives -1."""
-    forward = [program.neutral.op_forward[origin] if origin >= 0 else -1 for origin in program.op_origin]
-    ends = np.arange(len(forward) + 1, dtype=np.int64)
-    for op in range(len(forward) - 2, -1, -1):
-        if forward[op] >= 0 and forward[op] == forward[op + 1]:
+    ends = np.arange(len(nodes) + 1, dtype=np.int64)
+    for op in range(len(nodes) - 2, -1, -1):
+        if nodes[op] >= 0 and nodes[op] == nodes[op + 1]:
             ends[op] = ends[op + 1]
     ends[-1] = -1
     return ends
@@ -64,11 +65,7 @@ def _held_by_the_model(neutral: Graph) -> np.ndarray[tuple[int], np.dtype[np.boo
     for ragged in (neutral.op_inputs, neutral.op_outputs):
         ops = np.repeat(np.arange(neutral.n_ops), ragged.lengths)
         np.maximum.at(last_use, neutral.tensor_storage[ragged.values], ops)
-    ends = np.arange(neutral.n_ops + 1, dtype=np.int64)
-    forward = neutral.op_forward
-    for op in range(neutral.n_ops - 2, -1, -1):
-        if forward[op] >= 0 and forward[op] == forward[op + 1]:
-            ends[op] = ends[op + 1]
-    ends[-1] = -1
-    held: np.ndarray[tuple[int], np.dtype[np.bool_]] = neutral.storage_free > ends[last_use] + 1
+    held: np.ndarray[tuple[int], np.dtype[np.bool_]] = (
+        neutral.storage_free > _node_end(neutral.op_forward)[last_use] + 1
+    )
     return held

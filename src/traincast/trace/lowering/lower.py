@@ -17,7 +17,7 @@ from traincast.trace.kinds import OpKind, op_kinds
 from traincast.trace.lowering.kernels import emit_kernel
 from traincast.trace.lowering.optimizers import add_optimizer
 from traincast.trace.lowering.policy import POLICIES, PRECISION, TARGETS
-from traincast.trace.lowering.program import Program
+from traincast.trace.lowering.program import SCALAR, Program
 from traincast.trace.settings import Settings, check_choice
 from traincast.trace.trace import Trace
 
@@ -55,7 +55,10 @@ class _Lowering:
         self.kinds = op_kinds(self.graph)
         self.current: dict[int, int] = {}
         self.cast_inputs: dict[int, dict[int, int]] = {}  # forward op -> neutral tensor -> what the op really read
-        self.cached_weights: dict[tuple[int, int], int] = {}  # (neutral storage, dtype) -> storage of the cast copy
+        self.cached_weights: dict[tuple[int, int, int], int] = {}  # (neutral storage, dtype, region) -> cast storage
+        # Gradient checkpointing enters autocast anew for every block that it runs again: nothing is cached between.
+        starts = np.diff(self.graph.op_recomputed, prepend=0) == 1
+        self.recomputed_region = np.cumsum(starts) * self.graph.op_recomputed
         self.versions: dict[int, dict[int, int]] = {}  # gradient -> dtype -> its lowered form in that dtype
         self.storages: dict[int, int] = {}  # neutral storage -> lowered storage
         self.is_weight = {int(self.graph.tensor_storage[parameter.tensor]) for parameter in trace.parameters}
@@ -221,12 +224,14 @@ class _Lowering:
         storage = self.storage_of[tensor]
         if storage not in self.is_weight:
             return self._cast(op, lowered, dtype)
-        known = self.cached_weights.get((storage, dtype))
+        region = int(self.recomputed_region[op])
+        known = self.cached_weights.get((storage, dtype, region))
         if known is None:
             made = self._cast(op, lowered, dtype)
             known = self.program.tensor_storage[made]
-            self.cached_weights[storage, dtype] = known
-            self.program.kept_through_forward.add(known)
+            self.cached_weights[storage, dtype, region] = known
+            if region == 0:
+                self.program.kept_through_forward.add(known)
             return made
         return self.program.tensor(self.program.tensor_shape[lowered], dtype, known)
 
@@ -269,7 +274,7 @@ class _Lowering:
 
     def _has_dims(self, lowered: int) -> bool:
         shape = self.program.tensor_shape[lowered]
-        return shape >= 0 and bool(self.graph.dim_start[shape + 1] > self.graph.dim_start[shape])
+        return shape != SCALAR and len(self.program.dims_of(shape)) > 0
 
     def _match_gradients(self, op: int, inputs: list[int], read: list[int]) -> list[int]:
         """Casts the gradients that are not there in the dtype that a backward op expects."""

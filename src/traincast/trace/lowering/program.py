@@ -30,6 +30,9 @@ class Program:
     op_phase: list[int] = field(default_factory=list)
     op_module: list[int] = field(default_factory=list)
     op_origin: list[int] = field(default_factory=list)  # the neutral op that this one runs for; -1: none
+    op_node: list[int] = field(
+        default_factory=list
+    )  # ops of one autograd node release what it saved together; -1: none
     op_inputs: list[list[int]] = field(default_factory=list)
     op_outputs: list[list[int]] = field(default_factory=list)
     tensor_shape: list[int] = field(default_factory=list)  # a neutral tensor, a shape of our own after those, or SCALAR
@@ -42,6 +45,7 @@ class Program:
     saved: dict[int, list[int]] = field(default_factory=dict)  # what a kernel keeps for its backward, by neutral op
     main_op: dict[int, int] = field(default_factory=dict)  # neutral op -> the op that does its work, casts aside
     kept_through_forward: set[int] = field(default_factory=set)  # storages that autocast's weight cache holds
+    held_until: dict[int, int] = field(default_factory=dict)  # storage -> the op up to which a function keeps it
     outlives_step: set[int] = field(default_factory=set)
 
     def storage(self, kind: StorageKind = StorageKind.TEMPORARY, *, neutral: int = -1) -> int:
@@ -67,7 +71,24 @@ class Program:
     def like(self, tensor: int, *, dtype: int | None = None) -> int:
         """A tensor of the same shape on a storage of its own."""
         chosen = self.tensor_dtype[tensor] if dtype is None else dtype
-        return self.tensor(self.tensor_shape[tensor], chosen, self.storage())
+        return self.tensor(self._dense(self.tensor_shape[tensor]), chosen, self.storage())
+
+    def dims_of(self, shape: int) -> list[tuple[int, int]]:
+        """(base, slope) of each dimension of a shape."""
+        graph = self.neutral
+        if shape >= graph.n_tensors:
+            return self.own_shapes[shape - graph.n_tensors]
+        rows = slice(int(graph.dim_start[shape]), int(graph.dim_start[shape + 1]))
+        return list(zip(graph.dim_base[rows].tolist(), graph.dim_slope[rows].tolist(), strict=True))
+
+    def _dense(self, shape: int) -> int:
+        """The same shape for a copy: what was expanded (stride 0) is written out."""
+        graph = self.neutral
+        if shape == SCALAR or shape >= graph.n_tensors:
+            return shape
+        strides = slice(int(graph.stride_start[shape]), int(graph.stride_start[shape + 1]))
+        is_expanded = bool(np.any((graph.stride_base[strides] == 0) & (graph.stride_slope[strides] == 0)))
+        return self.shape(self.dims_of(shape)) if is_expanded else shape
 
     def again(self, tensor: int) -> int:
         """The next assignment of the same memory."""
@@ -84,13 +105,18 @@ class Program:
         origin: int = -1,
         **more: Any,
     ) -> None:
-        """Appends an op; what `more` holds are its attributes, as a dict or as JSON text under `text`."""
+        """Appends an op; what `more` holds are its attributes, as a dict or as JSON text under `text`.
+
+        An op that is `alone` is an autograd node of its own: what only it needs is freed once it is done.
+        """
+        alone = more.pop("alone", False)
         text = more.pop("text", None) or json.dumps(more, sort_keys=True)
         self.op_name.append(self.names.setdefault(name, len(self.names)))
         self.op_attribute.append(self.attributes.setdefault(text, len(self.attributes)))
         self.op_phase.append(int(phase))
         self.op_module.append(module)
         self.op_origin.append(origin)
+        self.op_node.append(int(self.neutral.op_forward[origin]) if origin >= 0 and not alone else -1)
         self.op_inputs.append(inputs)
         self.op_outputs.append(outputs)
 

@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any
 from torch import nn
 
 from traincast.errors import CaptureError
-from traincast.frontend.onnx_host import HostOp, is_deterministic
-from traincast.frontend.onnx_layers import LAYERS, Parameters, linear
-from traincast.frontend.onnx_module import OnnxModule, Place, Step
-from traincast.frontend.onnx_ops_math import MATH
-from traincast.frontend.onnx_ops_nn import NETWORK
-from traincast.frontend.onnx_ops_shape import SHAPE
-from traincast.frontend.onnx_recurrent import CLASSES as RECURRENT
-from traincast.frontend.onnx_recurrent import recurrent
-from traincast.frontend.onnx_values import number, to_tensor
+from traincast.frontend.onnx_model.host import HostOp, is_deterministic
+from traincast.frontend.onnx_model.layers import LAYERS, Parameters, linear
+from traincast.frontend.onnx_model.module import OnnxModule, Place, Step
+from traincast.frontend.onnx_model.ops_math import MATH
+from traincast.frontend.onnx_model.ops_nn import NETWORK
+from traincast.frontend.onnx_model.ops_shape import SHAPE
+from traincast.frontend.onnx_model.recurrent import CLASSES as RECURRENT
+from traincast.frontend.onnx_model.recurrent import recurrent
+from traincast.frontend.onnx_model.values import number, to_tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from traincast.frontend.onnx_graph import Graph, Node
-    from traincast.frontend.onnx_weights import TrainedWeights
+    from traincast.frontend.onnx_model.graph import Graph, Node
+    from traincast.frontend.onnx_model.weights import TrainedWeights
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {**MATH, **SHAPE, **NETWORK}
 # Inputs that say how, not what: they stay numbers on the host.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from traincast.errors import CaptureError, InputError
-from traincast.frontend import huggingface_experts as experts
+from traincast.frontend.hugging_face import experts
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,12 +9,12 @@ import torch
 from torch.nn import functional
 
 from traincast.errors import CaptureError
-from traincast.frontend.onnx_values import ints, is_host, tensors
+from traincast.frontend.onnx_model.values import ints, is_host, tensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from traincast.frontend.onnx_graph import Node
+    from traincast.frontend.onnx_model.graph import Node
 
 POOLS: dict[str, tuple[Any, ...]] = {
     "MaxPool": (functional.max_pool1d, functional.max_pool2d, functional.max_pool3d),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from traincast.errors import BatchDependentError
-from traincast.frontend.recorder import Recording
+from traincast.frontend.capturing.recorder import Recording
 from traincast.trace.dtypes import ITEM_BYTES
 from traincast.trace.graph import Graph, Ints, Phase, Ragged, StorageKind
 

@@ -10,8 +10,8 @@ from torch import nn
 from traincast.errors import CaptureError
 
 if TYPE_CHECKING:
-    from traincast.frontend.onnx_graph import Node
-    from traincast.frontend.onnx_layers import Parameters
+    from traincast.frontend.onnx_model.graph import Node
+    from traincast.frontend.onnx_model.layers import Parameters
 
 # Where torch's gates are found among ONNX's: i o f c for i f g o, and z r h for r z n.
 GATES = {"LSTM": (0, 2, 3, 1), "GRU": (1, 0, 2), "RNN": (0,)}

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from traincast.errors import InputError
-from traincast.frontend.onnx_graph import load_graph
+from traincast.frontend.onnx_model.graph import load_graph
 from traincast.frontend.step import TrainingStep
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from traincast.frontend.onnx_graph import Graph, GraphInput
+    from traincast.frontend.onnx_model.graph import Graph, GraphInput
 
 
 def read_onnx(path: str | Path, *, dims: dict[str, int] | None = None, with_weights: bool = False) -> TrainingStep:
@@ -30,8 +30,8 @@ def read_onnx(path: str | Path, *, dims: dict[str, int] | None = None, with_weig
     """
     path = Path(path)
     graph = load_graph(path)
-    from traincast.frontend.onnx_builder import build_module
-    from traincast.frontend.onnx_weights import TrainedWeights
+    from traincast.frontend.onnx_model.builder import build_module
+    from traincast.frontend.onnx_model.weights import TrainedWeights
 
     shapes = _input_shapes(graph, dims or {})
     batch = _exported_batch(graph)
@@ -83,7 +83,7 @@ def _names(given: GraphInput, axis: int) -> list[str]:
 
 
 def _example_maker(graph: Graph, shapes: list[tuple[int | None, ...]]) -> Callable[[int], Any]:
-    from traincast.frontend.onnx_values import torch_dtype
+    from traincast.frontend.onnx_model.values import torch_dtype
 
     dtypes = [torch_dtype(given.onnx_type) for given in graph.inputs]
 

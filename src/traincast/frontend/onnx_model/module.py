@@ -10,10 +10,10 @@ import torch
 from torch import nn
 
 from traincast.errors import CaptureError, TraincastError
-from traincast.frontend.onnx_ops_shape import reshape_target
+from traincast.frontend.onnx_model.ops_shape import reshape_target
 
 if TYPE_CHECKING:
-    from traincast.frontend.onnx_graph import Graph, Node
+    from traincast.frontend.onnx_model.graph import Graph, Node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.nn import functional
 
-from traincast.frontend.onnx_values import ints, is_host, number, operands, tensors, torch_dtype
+from traincast.frontend.onnx_model.values import ints, is_host, number, operands, tensors, torch_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from traincast.frontend.onnx_graph import Node
+    from traincast.frontend.onnx_model.graph import Node
 
 
 def _unary(function: Callable[[Any], Any]) -> Callable[..., Any]:

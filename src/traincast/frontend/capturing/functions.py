@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from traincast.frontend import fused_ops  # noqa: F401  (defines torch.ops.traincast)
-from traincast.frontend.recorder import Recorder
+from traincast.frontend.capturing import fused_ops  # noqa: F401  (defines torch.ops.traincast)
+from traincast.frontend.capturing.recorder import Recorder
 
 _SHORT_CASTS = {
     "float": torch.float32,

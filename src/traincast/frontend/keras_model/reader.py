@@ -34,7 +34,7 @@ def read_keras(model_or_path: Any) -> TrainingStep:
     inputs = _shapes(model, "inputs", name)
     losses = _losses(keras, model, name)
     targets = _targets(model, losses, name)
-    from traincast.frontend.keras_module import KerasModule
+    from traincast.frontend.keras_model.module import KerasModule
 
     return TrainingStep(
         name=name,
@@ -84,7 +84,7 @@ def _from_config(keras: Any, config: Any, path: Path) -> Any:
     """Build the model as the file describes it, on meta; its weights stay where they are."""
     import torch
 
-    from traincast.frontend.keras_module import on_device
+    from traincast.frontend.keras_model.module import on_device
 
     try:
         with on_device(torch.device("meta")):
@@ -171,7 +171,7 @@ def _loss(losses: list[Any]) -> Callable[[Any, Any], Any]:
     def loss(output: Any, inputs: Any) -> Any:
         import keras
 
-        from traincast.frontend.keras_module import on_device
+        from traincast.frontend.keras_model.module import on_device
 
         penalised = isinstance(output, dict) and "penalty" in output
         outputs = keras.tree.flatten(output["outputs"] if penalised else output)

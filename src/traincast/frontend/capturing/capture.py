@@ -12,12 +12,13 @@ import torch
 
 import traincast
 from traincast.errors import InputError, TraincastError
-from traincast.frontend.meta_module import batched_example, map_tensors, meta_copy, on_meta
-from traincast.frontend.recorder import Recording
-from traincast.frontend.run_step import Loss, MetaRecorder, probe_requests, record_step
+from traincast.frontend.capturing.meta_module import batched_example, map_tensors, meta_copy, on_meta
+from traincast.frontend.capturing.meta_recorder import MetaRecorder
+from traincast.frontend.capturing.recorder import Recording
+from traincast.frontend.capturing.run_step import Loss, probe_requests, record_step
+from traincast.frontend.capturing.symbolic import join
 from traincast.frontend.step import TrainingStep
-from traincast.frontend.symbolic import join
-from traincast.trace.check import check_graph
+from traincast.trace.check import check_trace
 from traincast.trace.flop import uncosted_ops
 from traincast.trace.settings import MODES, Settings, check_choice
 from traincast.trace.trace import Module, Parameter, Trace
@@ -67,7 +68,7 @@ def capture(  # noqa: PLR0913  (the options of traincast.capture, and a name)
         graph=graph,
         modules=_modules(copied, recording),
         parameters=_parameters(copied, recording),
-        gradient_of=np.array(sorted(set(recording.gradient_of)), dtype=np.int64).reshape(-1, 2),
+        gradient_of=np.array(recording.gradient_of, dtype=np.int64).reshape(-1, 2),
         op_call=np.array(recording.op_call, dtype=np.int64),
         call_functions=tuple(recording.call_functions),
         defaults=defaults,
@@ -78,7 +79,7 @@ def capture(  # noqa: PLR0913  (the options of traincast.capture, and a name)
             "python": platform.python_version(),
         },
     )
-    check_graph(graph, where=f"the trace of {trace.name}")
+    check_trace(trace, where=f"the trace of {trace.name}")
     return trace
 
 
@@ -91,7 +92,7 @@ def _precision_of(module: Any) -> str:
 def _inputs(make_inputs: Callable[[int], Any], batch: int) -> Any:
     try:
         return on_meta(make_inputs(batch))
-    except (RuntimeError, TypeError, ValueError) as error:
+    except (RuntimeError, TypeError, ValueError, ArithmeticError, LookupError) as error:
         raise InputError(
             f"example({batch}) failed: {error}. It must return the model's inputs for that batch size."
         ) from error
@@ -133,16 +134,7 @@ def _modules(module: Any, recording: Recording) -> tuple[Module, ...]:
     for number, (path, child) in enumerate(module.named_modules()):
         first_input, first_output = recording.module_calls.get(number, (-1, -1))
         own = tuple(tensors[id(parameter)] for parameter in child.parameters(recurse=False))
-        rows.append(
-            Module(
-                path,
-                type(child).__name__,
-                first_input,
-                first_output,
-                int(number in recording.module_calls),
-                own,
-            )
-        )
+        rows.append(Module(path, type(child).__name__, first_input, first_output, own))
     return tuple(rows)
 
 

@@ -14,9 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from traincast.errors import CaptureError, FileFormatError, InputError, MissingExtraError, UnknownModelError
-from traincast.frontend import huggingface_experts as experts
-from traincast.frontend import huggingface_inputs as inputs
-from traincast.frontend import huggingface_values as values
+from traincast.frontend.hugging_face import experts, inputs, values
 from traincast.frontend.step import TrainingStep
 
 if TYPE_CHECKING:

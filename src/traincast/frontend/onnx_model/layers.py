@@ -13,14 +13,14 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from traincast.frontend.onnx_ops_nn import pad_spatial, spatial_pads
-from traincast.frontend.onnx_values import as_tensor, to_tensor
+from traincast.frontend.onnx_model.ops_nn import pad_spatial, spatial_pads
+from traincast.frontend.onnx_model.values import as_tensor, to_tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from traincast.frontend.onnx_graph import Node
-    from traincast.frontend.onnx_weights import Source, TrainedWeights
+    from traincast.frontend.onnx_model.graph import Node
+    from traincast.frontend.onnx_model.weights import Source, TrainedWeights
 
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)

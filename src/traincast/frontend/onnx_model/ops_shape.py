@@ -9,12 +9,12 @@ import torch
 from torch.nn import functional
 
 from traincast.errors import CaptureError
-from traincast.frontend.onnx_values import as_tensor, ints, is_host, number, tensors
+from traincast.frontend.onnx_model.values import as_tensor, ints, is_host, number, tensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from traincast.frontend.onnx_graph import Node
+    from traincast.frontend.onnx_model.graph import Node
 
 FAR = 2**31  # exporters write the end of a slice as the largest integer
 

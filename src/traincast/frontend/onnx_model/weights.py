@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from traincast.errors import FileFormatError
-from traincast.frontend.onnx_host import HostOp, is_deterministic
+from traincast.frontend.onnx_model.host import HostOp, is_deterministic
 
 if TYPE_CHECKING:
-    from traincast.frontend.onnx_graph import Graph, Node
+    from traincast.frontend.onnx_model.graph import Graph, Node
 
 MASKED = -1e4  # what attention masks add, or less, where nothing may be seen
 POSITIONS: dict[str, tuple[int, ...]] = {

@@ -65,6 +65,7 @@ class Recorder(TorchDispatchMode):
         self.modules: list[int] = []  # stack of the modules being called, innermost last
         self.module_names = module_names
         self.forward_op_of_node: dict[int, int] = {}
+        self.gradient_targets: dict[int, set[int]] = {}  # gradient tensor -> the forward tensors that it belongs to
         self.pending_request: dict[str, Any] | None = None
         self.call = -1
         self.failed_in = ""  # the innermost module whose forward raised
@@ -120,6 +121,7 @@ class Recorder(TorchDispatchMode):
     def finish(self) -> Recording:
         """Closes the books: what is alive now outlives the step."""
         recording = self.recording
+        recording.gradient_of = sorted((g, f) for g, targets in self.gradient_targets.items() for f in targets)
         recording.storage_free = [recording.n_ops if free < 0 else free for free in recording.storage_free]
         self._storage_refs.clear()
         return recording
@@ -161,6 +163,18 @@ class Recorder(TorchDispatchMode):
             storage = self._storage_id(tensor, StorageKind.TEMPORARY, alloc=op)
             outputs.append(self._new_tensor(tensor, storage))
         recording.op_outputs.append(outputs)
+        if is_sum:
+            self._add_sum(inputs, outputs)
+
+    def add_gradient(self, gradient: int, forward: int) -> None:
+        """Notes that one tensor is the gradient of another."""
+        self.gradient_targets.setdefault(gradient, set()).add(forward)
+
+    def _add_sum(self, inputs: list[int], outputs: list[int]) -> None:
+        """A sum of gradients of one tensor is a gradient of it."""
+        common = set.intersection(*(self.gradient_targets.get(tensor, set()) for tensor in inputs))
+        for forward in common:
+            self.add_gradient(outputs[0], forward)
 
     def _module_of(self, forward_op: int) -> int:
         if self.modules:

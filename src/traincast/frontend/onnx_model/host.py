@@ -13,7 +13,7 @@ import numpy as np
 from traincast.errors import CaptureError
 
 if TYPE_CHECKING:
-    from traincast.frontend.onnx_graph import Node
+    from traincast.frontend.onnx_model.graph import Node
 
 RANDOM = {
     "RandomNormal",

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from traincast.errors import CaptureError, InputError
-from traincast.frontend.recorder import tensors_in
+from traincast.frontend.capturing.recorder import tensors_in
 
 
 def meta_copy(module: Any, *, train: bool) -> Any:

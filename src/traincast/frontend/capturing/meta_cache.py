@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-Spec = tuple[torch.Size, tuple[int, ...], torch.dtype]
+from traincast.frontend.capturing.recorder import tensors_in
 
 
 class MetaCache:
@@ -59,8 +59,6 @@ def _make(spec: Any) -> Any:
 
 def _is_fresh(output: Any, inputs: Any) -> bool:
     """Whether every output has a storage of its own, just as large as itself: only then can it be made anew."""
-    from traincast.frontend.recorder import tensors_in
-
     taken = {tensor.untyped_storage()._cdata for tensor in tensors_in(inputs)}
     for tensor in tensors_in(output):
         storage = tensor.untyped_storage()

@@ -1,0 +1,1 @@
+"""A torch module runs one step on meta tensors and becomes a Trace."""

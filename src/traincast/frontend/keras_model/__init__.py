@@ -1,0 +1,1 @@
+"""Keras models on the torch backend as modules that can be captured."""

@@ -1,0 +1,1 @@
+"""ONNX files as torch modules, so that autograd gives their backward pass."""

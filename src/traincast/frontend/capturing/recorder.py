@@ -74,6 +74,11 @@ class Recorder(TorchDispatchMode):
         self._storage_refs: list[weakref.ref[Any]] = []
         self._latest: dict[tuple[Any, ...], int] = {}
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nothing is compiled here, and PyTorch's guard against it costs time on every op."""
+        return False
+
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:

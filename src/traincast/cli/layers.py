@@ -22,6 +22,7 @@ from traincast.cli.options import (
 
 if TYPE_CHECKING:
     from traincast.hardware.device import Device
+    from traincast.report.chart import Chart
     from traincast.report.document import Document
     from traincast.trace.layers import Layer
     from traincast.trace.trace import Trace
@@ -85,7 +86,6 @@ def _sorted(rows: "tuple[Layer, ...]", order: Order) -> "tuple[Layer, ...]":
 def _document(
     trace: "Trace", batch: int, rows: "tuple[Layer, ...]", *, shape: str, device: "Device | None", precision: str
 ) -> "Document":
-    from traincast.report.chart import Chart, Series
     from traincast.report.document import Document
     from traincast.report.table import Column, Table
 
@@ -116,27 +116,35 @@ def _document(
             tuple(_cell(layer, column.key, tree=shape == "tree", peak=peak) for column in columns) for layer in rows
         ),
     )
-    shown = sorted((layer for layer in rows if layer.flop and not layer.is_container), key=lambda layer: -layer.flop)[
-        :_N_BARS
-    ]
-    names = [layer.kind if shape == "kind" else layer.path or layer.kind for layer in shown]
-    chart = Chart(
-        title=f"Flop of one step of {trace.name}" + (f", the {_N_BARS} largest" if len(rows) > _N_BARS else ""),
-        kind="stacked_bar",
-        series=(
-            Series(name="forward", x=names, y=[layer.forward_flop for layer in shown]),
-            Series(name="backward", x=names, y=[layer.backward_flop for layer in shown]),
-        ),
-        x_label="layer",
-        y_label="flop",
-        y_show="flop",
-    )
     return Document(
         title=f"{trace.name}, batch {batch}",
         subtitle=_summary(trace, batch),
         tables=(table,),
-        charts=(chart,),
+        charts=(
+            _chart(f"Flop of one step of {trace.name}", rows, "flop", shape=shape),
+            _chart(f"Bytes that one step of {trace.name} moves", rows, "bytes", shape=shape),
+        ),
         notes=_notes(trace, batch, device, precision),
+    )
+
+
+def _chart(title: str, rows: "tuple[Layer, ...]", what: Literal["flop", "bytes"], *, shape: str) -> "Chart":
+    """The largest layers, forward and backward."""
+    from traincast.report.chart import Chart, Series
+
+    parts = ("forward", "backward")
+    sizes = {layer: sum(getattr(layer, f"{part}_{what}") for part in parts) for layer in rows if not layer.is_container}
+    shown = sorted((layer for layer, size in sizes.items() if size), key=lambda layer: -sizes[layer])[:_N_BARS]
+    names = [layer.kind if shape == "kind" else layer.path or layer.kind for layer in shown]
+    return Chart(
+        title=title + (f", the {_N_BARS} largest layers" if len(shown) == _N_BARS else ""),
+        kind="stacked_bar",
+        series=tuple(
+            Series(name=part, x=names, y=[getattr(layer, f"{part}_{what}") for layer in shown]) for part in parts
+        ),
+        x_label="kind" if shape == "kind" else "layer",
+        y_label=what,
+        y_show=what,
     )
 
 

@@ -50,12 +50,12 @@ def test_a_lowered_step_runs_the_products_of_a_real_one_and_moves_and_holds_its_
 
 
 # This CPU has no bf16 LSTM. mkldnn runs one op a layer, and each writes its states once more than the fused op.
-def test_a_lowered_lstm_holds_the_bytes_of_a_real_one_and_moves_nearly_as_many():
+def test_a_lowered_lstm_moves_and_holds_the_bytes_of_a_real_one():
     module, example, loss, trace = captured("lstm_lm")
     real = record_real(module, example(BATCH), loss)
     lowered = lower(trace, target="cpu", settings=Settings("fp32", "none"))
     assert products(lowered, BATCH) == products(real, BATCH)
-    assert moved_bytes(lowered, BATCH) == pytest.approx(moved_bytes(real, BATCH), rel=0.025)
+    assert moved_bytes(lowered, BATCH) == pytest.approx(moved_bytes(real, BATCH), rel=0.02)
     assert peak(lowered) == pytest.approx(peak(real), rel=0.02)
 
 

@@ -104,8 +104,8 @@ class Device:
     def usable_memory_bytes(self) -> int:
         """What programs can have. Error correction inside GDDR memory takes a sixteenth; drivers keep some more.
 
-        With 1.5 % for the driver this gives 14.8 GiB on T4, 22.2 on A10G, 39.4 on A100-40GB and 15.8 on V100-16GB,
-        within 0.1 GiB of the totals that PyTorch reports there.
+        1.5 % for the driver is a middle figure: it meets the totals that PyTorch reported on eight cards within 1.5 %
+        (data/README.md lists them).
         """
         if self.kind == "cpu":
             return self.memory_bytes

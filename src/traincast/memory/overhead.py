@@ -1,7 +1,7 @@
 """What a device reports on top of the tensors: context, workspaces, and what the allocator rounds up and splinters.
 
 None of this follows from the model, and none could be measured where this was written. The figures are allowances,
-from what PyTorch's documentation and common reports say; they are shown apart from the tracked bytes for that reason.
+chosen in the light of what others report; they are shown apart from the tracked bytes for that reason.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from traincast.trace.kinds import OpKind, op_kinds
 from traincast.trace.traffic import tensor_bytes
 from traincast.units import MIB
 
-# The CUDA context with the kernels that a step loads: reports range from 250 to 700 MiB by driver and card.
+# The CUDA context with the kernels that a step loads. Reports: 200 to 1,000 MB by version and card, about 300 MB
+# before any kernel since CUDA 11.7 (pytorch/pytorch issues 28113, 28394, 107667). Ours is a choice between.
 _CONTEXT_BYTES = {"gpu": 450 * MIB, "cpu": 250 * MIB}
-# PyTorch's CUBLAS_WORKSPACE_CONFIG defaults: 8.125 MiB, on Hopper and later 32 MiB.
+# What PyTorch allocates for cuBLAS: 8,519,680 bytes (discuss.pytorch.org topic 178671); 32 MiB is what NVIDIA
+# recommends on Hopper and PyTorch follows (pytorch/pytorch pull request 120925).
 _CUBLAS_BYTES, _CUBLAS_NEW_BYTES = 8_519_680, 32 * MIB
 _NEW_ARCHITECTURES = ("Hopper", "Blackwell")
-# PyTorch's caching allocator rounds every block up to 512 bytes; what it cannot reuse for want of fitting is a
-# few per cent of what is allocated and freed all the time.
+# PyTorch's caching allocator rounds every block up to 512 bytes. The fraction that it cannot reuse is a guess.
 _BLOCK_BYTES = 512
 _FRAGMENTED_FRACTION = 0.04
 

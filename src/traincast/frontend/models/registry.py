@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ZOO", "ZooModel", "find"]
 
-TORCHVISION = "torchvision, metadata of the weights"
+TORCHVISION = "torchvision 0.28, metadata of the weights"
 Member = tuple[str, str, int, float | None]  # name, title, parameters, published GMACs
 
 
@@ -93,8 +93,7 @@ def convolution_networks() -> Iterator[ZooModel]:
         module="overfeat",
         source="Sermanet et al. 2014, arXiv 1312.6229; padding as in soumith/convnet-benchmarks",
         rules=fixed_images(231, smallest=71),
-        gmacs_source="Sermanet et al. 2014, arXiv 1312.6229, table 4 (connections)",
-    ).members(("overfeat", "OverFeat (fast)", 145_920_872, 2.81))
+    ).members(("overfeat", "OverFeat (fast)", 145_920_872, None))
     yield from Family(
         module="googlenet", source="Szegedy et al. 2015, arXiv 1409.4842", rules=images(smallest=15)
     ).members(("googlenet", "GoogLeNet (torchvision, no auxiliary heads)", 6_624_904, 1.498))
@@ -115,19 +114,17 @@ def residual_networks() -> Iterator[ZooModel]:
         module="cifar_resnet",
         source="He et al. 2016, arXiv 1512.03385; as in kuangliu/pytorch-cifar",
         rules=images(32, n_classes=10),
-        gmacs_source="the usual count of kuangliu/pytorch-cifar's ResNet18, batch norm included",
-    ).members(("cifar_resnet18", "ResNet-18 for CIFAR (3x3 stem)", 11_173_962, 0.556))
+    ).members(("cifar_resnet18", "ResNet-18 for CIFAR (3x3 stem)", 11_173_962, None))
     yield from Family(
         module="cifar_resnet",
         source="He et al. 2016, arXiv 1512.03385, section 4.2",
         rules=images(32, n_classes=10),
-        gmacs_source="baselines of He et al. 2018 (arXiv 1808.06866) and Lin et al. 2020 (arXiv 2002.10179)",
     ).members(
-        ("cifar_resnet20", "ResNet-20 for CIFAR (option A)", 269_722, 0.0406),
-        ("cifar_resnet32", "ResNet-32 for CIFAR (option A)", 464_154, 0.0689),
+        ("cifar_resnet20", "ResNet-20 for CIFAR (option A)", 269_722, None),
+        ("cifar_resnet32", "ResNet-32 for CIFAR (option A)", 464_154, None),
         ("cifar_resnet44", "ResNet-44 for CIFAR (option A)", 658_586, None),
-        ("cifar_resnet56", "ResNet-56 for CIFAR (option A)", 853_018, 0.12549),
-        ("cifar_resnet110", "ResNet-110 for CIFAR (option A)", 1_727_962, 0.25289),
+        ("cifar_resnet56", "ResNet-56 for CIFAR (option A)", 853_018, None),
+        ("cifar_resnet110", "ResNet-110 for CIFAR (option A)", 1_727_962, None),
     )
 
 

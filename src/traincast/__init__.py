@@ -12,19 +12,22 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from traincast.api import capture, estimate_memory, load_model
+    from traincast.api import capture, estimate_memory, forecast, load_model
     from traincast.errors import TraincastError
+    from traincast.forecasting.forecast import Forecast
     from traincast.trace.trace import Trace
 
 _HOME = {
     "capture": "traincast.api",
     "estimate_memory": "traincast.api",
+    "forecast": "traincast.api",
     "load_model": "traincast.api",
+    "Forecast": "traincast.forecasting.forecast",
     "Trace": "traincast.trace.trace",
     "TraincastError": "traincast.errors",
 }
 
-__all__ = ["Trace", "TraincastError", "capture", "estimate_memory", "load_model"]
+__all__ = ["Forecast", "Trace", "TraincastError", "capture", "estimate_memory", "forecast", "load_model"]
 
 
 def __getattr__(name: str) -> object:

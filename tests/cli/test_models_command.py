@@ -10,6 +10,10 @@ from traincast.cli.app import app
 MODEL_FLAGS = {"--n-classes", "--image-size", "--seqlen", "--head"}
 OUTPUT_FLAGS = {"--json", "--html", "--png"}
 FLAGS = {
+    "forecast": {"--on", "--batch", "--samples", "--epochs", "--precision", "--optimizer", "--layout", "--compiled"}
+    | {"--accumulate", "--method", "--ppp", "--host", "--input-samples-per-s", "--price", "--devices"}
+    | MODEL_FLAGS
+    | OUTPUT_FLAGS,
     "layers": {"--batch", "--by", "--tree", "--sort", "--top", "--on", "--precision", "--devices"}
     | MODEL_FLAGS
     | OUTPUT_FLAGS,

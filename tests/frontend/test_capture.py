@@ -10,6 +10,7 @@ from torch import nn
 
 import traincast as tc
 from traincast.trace.graph import Phase, StorageKind
+from traincast.trace.lowering.lower import lower
 from traincast.trace.settings import Settings
 
 
@@ -205,3 +206,17 @@ def test_submodules_that_share_a_module_count_its_ops_each_time_and_its_weights_
     assert trace.n_parameters == 72
     assert trace.forward_flop(1) == 2 * 2 * 64
     assert [parameter.gradient >= 0 for parameter in trace.parameters] == [True, True]
+
+
+def test_an_alias_without_a_dtype_request_is_an_ordinary_view():
+    class FullSlice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(4, 4)
+
+        def forward(self, x):
+            return self.linear(x)[:, :]
+
+    trace = tc.capture(FullSlice().to("meta"), lambda batch: torch.zeros(batch, 4))
+    graph = lower(trace, settings=Settings("amp-bf16", "sgd"))
+    assert "traincast.request_dtype" not in graph.names

@@ -8,6 +8,7 @@ import typer
 
 from traincast import __version__
 from traincast.cli.devices import devices
+from traincast.cli.forecast import forecast
 from traincast.cli.layers import layers
 from traincast.cli.memory import memory
 from traincast.cli.models import models
@@ -31,6 +32,7 @@ def _traincast(
     """What will this training run take, before you rent the GPUs?"""
 
 
+app.command()(forecast)
 app.command()(layers)
 app.command()(memory)
 app.command()(models)

@@ -7,6 +7,7 @@ memory, and is refused with their names: a forecast for the wrong one would look
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -38,7 +39,15 @@ def all_devices(devices_file: str | Path | None = None) -> tuple[Device, ...]:
 
 def find_device(name: str, *, devices_file: str | Path | None = None) -> Device:
     """The one device that `name` can mean; case, spaces, dashes and underscores do not matter."""
-    devices = all_devices(devices_file)
+    return _find_builtin(name) if devices_file is None else _find(name, all_devices(devices_file))
+
+
+@lru_cache(maxsize=256)
+def _find_builtin(name: str) -> Device:
+    return _find(name, builtin_devices())
+
+
+def _find(name: str, devices: tuple[Device, ...]) -> Device:
     for device in devices:
         if name_key(name) in (name_key(own) for own in (device.name, *device.aliases)):
             return device

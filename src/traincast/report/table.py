@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 Show = Literal[
     "text",
+    "name",  # text that stays on one line
     "integer",  # every digit: 25,557,032
     "count",  # three digits: 25.6 M
     "ratio",  # three digits without a unit
@@ -33,6 +34,7 @@ Row = tuple[Cell, ...]
 
 _SHOW: dict[Show, Callable[[Any], str]] = {
     "text": str,
+    "name": str,
     "integer": units.show_integer,
     "count": units.show_count,
     "ratio": units.show_ratio,
@@ -76,7 +78,7 @@ class Column:
     @property
     def is_numeric(self) -> bool:
         """Whether values are compared digit by digit, and so stand right-aligned."""
-        return self.show not in ("text", "shape")
+        return self.show not in ("text", "name", "shape")
 
     @property
     def may_wrap(self) -> bool:

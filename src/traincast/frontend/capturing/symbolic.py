@@ -27,7 +27,7 @@ def join(recordings: dict[int, Recording], module_names: list[str], requests_fol
         _attribute_text([recording.ops[op] for recording in recordings.values()], batches, requests_follow)
         for op in range(first.n_ops)
     ]
-    names, op_name = _distinct([_canonical(name) for name, _ in first.ops])
+    names, op_name = _distinct([_canonical(name, attributes) for name, attributes in first.ops])
     texts, op_attribute = _distinct(attributes)
     # The first run in a process can hold on to a tensor (caches being filled): the shortest life is the true one.
     free = np.min([recording.storage_free for recording in recordings.values()], axis=0)
@@ -133,8 +133,13 @@ def _merge(values: list[Any], batches: list[int]) -> Any:
     return first
 
 
-def _canonical(name: str) -> str:
-    """One name for what differs only by who implements it, and no name for which variant saves what."""
+def _canonical(name: str, attributes: dict[str, Any]) -> str:
+    """One name for what differs only by who implements it, and no name for which variant saves what.
+
+    A request for a dtype is recorded on an alias; an alias without one is an ordinary view (`x[:, :]`).
+    """
+    if name == "aten.alias" and "request" in attributes:
+        return "traincast.request_dtype"
     return {
         "aten.native_batch_norm": "aten.batch_norm",
         "aten._native_batch_norm_legit": "aten.batch_norm",
@@ -144,7 +149,6 @@ def _canonical(name: str) -> str:
         "aten.native_batch_norm_backward": "aten.batch_norm_backward",
         "aten.batch_norm_backward": "aten.batch_norm_backward",
         "aten.cudnn_batch_norm_backward": "aten.batch_norm_backward",
-        "aten.alias": "traincast.request_dtype",
     }.get(name, name)
 
 

@@ -1,0 +1,97 @@
+"""`traincast forecast`: what will this run take?"""
+
+from typing import Annotated
+
+import typer
+
+from traincast.cli.options import (
+    AsJson,
+    DevicesFile,
+    Head,
+    HtmlFile,
+    ImageSize,
+    Model,
+    NClasses,
+    Optimizer,
+    PngFile,
+    Precision,
+    SeqLen,
+    model_options,
+)
+
+
+def forecast(
+    model: Model,
+    on: Annotated[list[str], typer.Option("--on", metavar="DEVICE", help="T4, this-machine; again for more.")],
+    batch: Annotated[str, typer.Option("--batch", metavar="N[,N...]", help="Samples of one update; several: a table.")],
+    n_samples: Annotated[int | None, typer.Option("--samples", help="Samples of one epoch.")] = None,
+    n_epochs: Annotated[int, typer.Option("--epochs", help="Epochs of the run.")] = 1,
+    precision: Precision = None,
+    optimizer: Optimizer = None,
+    layout: Annotated[str, typer.Option(help="How images lie in memory: nchw or nhwc.")] = "nchw",
+    compiled: Annotated[bool, typer.Option("--compiled", help="The model runs under torch.compile.")] = False,
+    accumulate: Annotated[int, typer.Option(help="Passes that share the batch of one update.")] = 1,
+    method: Annotated[str, typer.Option(help="traincast, roofline, paleo or layerwise.")] = "traincast",
+    ppp: Annotated[
+        float | None, typer.Option(help="Fraction of the peaks that paleo reaches.", show_default=False)
+    ] = None,
+    host: Annotated[
+        str | None,
+        typer.Option(help="What dispatches the ops: torch-eager, tf1-session, tf2-keras, this-machine."),
+    ] = None,
+    input_samples_per_s: Annotated[
+        float | None, typer.Option("--input-samples-per-s", help="What the data loader delivers.")
+    ] = None,
+    price: Annotated[float | None, typer.Option("--price", metavar="USD", help="Price of a device and hour.")] = None,
+    n_classes: NClasses = None,
+    image_size: ImageSize = None,
+    seqlen: SeqLen = None,
+    head: Head = None,
+    devices_file: DevicesFile = None,
+    as_json: AsJson = False,
+    html: HtmlFile = None,
+    png: PngFile = None,
+) -> None:
+    """What will this run take: time, memory, money?
+
+    Examples: traincast forecast resnet50 --on V100-PCIe-32GB --batch 128; traincast forecast bert-base --on T4 --on A10
+    --batch 8,16,32 --precision amp-fp16 --samples 100000 --epochs 3
+    """
+    from traincast.api import forecast_many, load_model
+    from traincast.cli.forecast_document import document_of
+    from traincast.cli.show import show
+
+    options = model_options(n_classes=n_classes, image_size=image_size, seqlen=seqlen, head=head)
+    forecasts = forecast_many(
+        load_model(model, **options),
+        list(dict.fromkeys(on)),
+        _batch_sizes(batch),
+        n_samples=n_samples,
+        n_epochs=n_epochs,
+        precision=precision,
+        optimizer=optimizer,
+        layout=layout,
+        compiled=compiled,
+        accumulation_steps=accumulate,
+        method=method,
+        ppp=ppp,
+        host=host,
+        input_samples_per_s=input_samples_per_s,
+        price_usd_per_hour=price,
+        devices=devices_file,
+    ).forecasts()
+    answers = [answer.to_dict() for answer in forecasts] if as_json else []
+    data = answers[0] if len(answers) == 1 else {"forecasts": answers}
+    show(document_of(forecasts), as_json=as_json, html=html, png=png, data=data)
+
+
+def _batch_sizes(text: str) -> list[int]:
+    """Each once, in the order given."""
+    from traincast.errors import InputError
+
+    try:
+        return list(dict.fromkeys(int(part) for part in text.split(",")))
+    except ValueError:
+        raise InputError(
+            f"--batch '{text}' is not a whole number or a list of them: write 128, or 32,64,128."
+        ) from None

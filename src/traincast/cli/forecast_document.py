@@ -1,0 +1,192 @@
+"""What `traincast forecast` shows: one answer in full, or a table of several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from traincast.forecasting.forecast import PARTS, Forecast
+from traincast.report.chart import Chart, Series
+from traincast.report.document import Document
+from traincast.report.table import Cell, Column, Show, Table, show_value
+from traincast.units import show_duration, show_usd
+
+# How the numbers of a forecast read, in the order in which people ask for them.
+_ROWS: dict[str, tuple[str, Show]] = {
+    "step_s": ("step", "duration"),
+    "forward_s": ("  forward", "duration"),
+    "loss_s": ("  loss", "duration"),
+    "backward_s": ("  backward", "duration"),
+    "optimizer_s": ("  optimizer", "duration"),
+    "input_wait_s": ("  waiting for input", "duration"),
+    "samples_per_s": ("samples/s", "ratio"),
+    "flop_utilisation": ("FLOP utilisation", "percent"),
+    "epoch_s": ("epoch", "duration"),
+    "total_s": ("total", "duration"),
+    "cost_usd": ("cost", "usd"),
+    "peak_memory_bytes": ("peak memory", "bytes"),
+}
+
+
+def document_of(forecasts: Sequence[Forecast]) -> Document:
+    """One forecast is told, several are compared."""
+    return _one(forecasts[0]) if len(forecasts) == 1 else _several(forecasts)
+
+
+def _one(answer: Forecast) -> Document:
+    rows = []
+    for name, (title, show) in _ROWS.items():
+        value = getattr(answer, name)
+        if value is None or (name == "input_wait_s" and not value):
+            continue
+        low, high = answer.interval(name)
+        spread = [show_value(low, show), show_value(high, show)] if low != high else [None, None]
+        rows.append((title, show_value(value, show), *spread))
+    columns = (
+        Column(key="what", header=""),
+        Column(key="expected", header="expected"),
+        Column(key="p10", header="p10"),
+        Column(key="p90", header="p90"),
+    )
+    return Document(
+        title=f"{answer.model} on {answer.device}, batch {answer.batch_size:,}",
+        subtitle=_settings(answer),
+        tables=(Table(title="Forecast", columns=columns, rows=tuple(rows)),),
+        charts=(_phases([answer], ["step"], title=f"One step of {answer.model} on {answer.device}"),),
+        notes=(_verdict(answer), *_fit(answer), *_remarks([answer])),
+    )
+
+
+def _several(forecasts: Sequence[Forecast]) -> Document:
+    first = forecasts[0]
+    columns = [
+        Column(key="device", header="device", show="name"),
+        Column(key="batch_size", header="batch", show="integer"),
+        Column(key="step_s", header="step", show="duration"),
+        Column(key="step_p10_s", header="p10", show="duration"),
+        Column(key="step_p90_s", header="p90", show="duration"),
+        Column(key="samples_per_s", header="samples/s", show="ratio"),
+        Column(key="bound_by", header="bound by"),
+        Column(key="peak_memory_bytes", header="memory", show="bytes"),
+        Column(key="fits", header="fits"),
+    ]
+    if first.total_s is not None:
+        columns.append(Column(key="total_s", header="total", show="duration"))
+    if first.cost_usd is not None:
+        columns.append(Column(key="cost_usd", header="cost", show="usd"))
+    labels = [f"{answer.device}, {answer.batch_size:,}" for answer in forecasts]
+    return Document(
+        title=f"{first.model} on {_counted(forecasts)}",
+        subtitle=_settings(first),
+        tables=(
+            Table(
+                title="Forecasts",
+                columns=tuple(columns),
+                rows=tuple(tuple(_cell(answer, column.key) for column in columns) for answer in forecasts),
+            ),
+        ),
+        charts=(_steps(forecasts), _phases(forecasts, labels, title=f"One step of {first.model}, by phase")),
+        notes=_remarks(forecasts),
+    )
+
+
+def _cell(answer: Forecast, key: str) -> Cell:
+    if key in ("step_p10_s", "step_p90_s"):
+        return answer.interval("step_s")[key == "step_p90_s"]
+    if key == "fits":
+        return "yes" if answer.fits else "NO"
+    return getattr(answer, key)
+
+
+def _counted(forecasts: Sequence[Forecast]) -> str:
+    devices = list(dict.fromkeys(answer.device for answer in forecasts))
+    n_batches = len({answer.batch_size for answer in forecasts})
+    where = devices[0] if len(devices) == 1 else f"{len(devices)} devices"
+    return f"{where}, {n_batches} batch sizes" if n_batches > 1 else f"{where}, batch {forecasts[0].batch_size:,}"
+
+
+def _settings(answer: Forecast) -> str:
+    question = answer.question
+    parts = [question.settings.precision, question.settings.optimizer, f"method {question.method.name}"]
+    parts.append(f"host {question.host.name}")
+    if question.layout != "nchw":
+        parts.append(question.layout)
+    if question.compiled:
+        parts.append("compiled")
+    if question.accumulation_steps > 1:
+        parts.append(f"{question.accumulation_steps} passes of {question.micro_batch_size:,}")
+    return ", ".join(parts)
+
+
+def _verdict(answer: Forecast) -> str:
+    told = {
+        "compute": "Bound by compute: more FLOP/s would make it faster.",
+        "memory": "Bound by memory: more bandwidth would make it faster.",
+        "host": "Bound by the host: the device waits for ops more than it works; a larger batch costs little.",
+        "input": "Bound by the input: the data loader is slower than the step.",
+    }
+    host, device = show_duration(answer.host_s), show_duration(answer.device_s)
+    return f"{told[answer.bound_by]} The host works {host} on a step and the device {device}."
+
+
+def _fit(answer: Forecast) -> tuple[str, ...]:
+    usable = show_value(answer.question.device.usable_memory_bytes, "bytes")
+    return (f"It fits: {answer.device} has {usable} to use.",) if answer.fits else ()  # a warning says that it does not
+
+
+def _remarks(forecasts: Sequence[Forecast]) -> tuple[str, ...]:
+    """Everything that holds for one of them, once."""
+    first = forecasts[0].question
+    notes: dict[str, None] = {}
+    if first.n_samples is not None:
+        price = "" if first.price_usd_per_hour is None else f" at {show_usd(first.price_usd_per_hour)} an hour"
+        epochs = "1 epoch" if first.n_epochs == 1 else f"{first.n_epochs:,} epochs"
+        notes[f"The run is {epochs} of {first.n_samples:,} samples{price}; nothing but its steps is counted."] = None
+    for answer in forecasts:
+        prefix = "" if len(forecasts) == 1 else f"{answer.device}, batch {answer.batch_size:,}: "
+        for warning in answer.warnings:
+            is_about_all = all(warning in other.warnings for other in forecasts)
+            notes[f"Warning: {'' if is_about_all else prefix}{warning}"] = None
+    notes |= dict.fromkeys(f"Assumed: {assumption}." for assumption in first.trace.assumptions)
+    return tuple(notes)
+
+
+def _steps(forecasts: Sequence[Forecast]) -> Chart:
+    """Over batch sizes, one line a device; with one batch size, one bar a device."""
+    devices = list(dict.fromkeys(answer.device for answer in forecasts))
+    has_batches = len({answer.batch_size for answer in forecasts}) > 1
+    title = f"Step time of {forecasts[0].model}"
+    if not has_batches:
+        bars = Series(name="step", x=devices, y=[answer.step_s for answer in forecasts])
+        return Chart(title=title, kind="bar", series=(bars,), x_label="device", y_label="step time", y_show="duration")
+    lines = []
+    for device in devices:
+        own = [answer for answer in forecasts if answer.device == device]
+        lines.append(Series(name=device, x=[answer.batch_size for answer in own], y=[answer.step_s for answer in own]))
+    return Chart(
+        title=title,
+        kind="line",
+        series=tuple(lines),
+        x_label="batch size",
+        y_label="step time",
+        x_show="integer",
+        y_show="duration",
+    )
+
+
+def _phases(forecasts: Sequence[Forecast], labels: list[str], *, title: str) -> Chart:
+    shown = [part for part in PARTS if any(getattr(answer, part) for answer in forecasts)]
+    return Chart(
+        title=title,
+        kind="stacked_bar",
+        series=tuple(
+            Series(
+                name=part.removesuffix("_s").replace("_", " "),
+                x=labels,
+                y=[getattr(answer, part) for answer in forecasts],
+            )
+            for part in shown
+        ),
+        x_label="device and batch" if len(forecasts) > 1 else "",
+        y_label="time",
+        y_show="duration",
+    )

@@ -1,0 +1,1 @@
+"""What will this run take? Trace, device, kernels and memory put together."""

@@ -1,0 +1,230 @@
+"""The answer: what one step, one epoch and the whole run take, how sure that is, and whether it fits."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traincast.errors import InputError
+from traincast.forecasting.question import Question
+from traincast.forecasting.spread import p90_factor
+from traincast.memory.overhead import overhead_of
+from traincast.memory.timeline import peak_bytes
+from traincast.trace.flop import op_flop
+from traincast.trace.traffic import op_bytes
+from traincast.units import show_bytes, show_duration
+
+PARTS = (
+    "forward_s",
+    "loss_s",
+    "backward_s",
+    "optimizer_s",
+    "exposed_communication_s",
+    "input_wait_s",
+)
+_EXACT = ("exposed_communication_s", "peak_memory_bytes", "covered_flop_fraction")
+NUMBERS = (
+    "step_s",
+    *PARTS,
+    "samples_per_s",
+    "flop_utilisation",
+    "epoch_s",
+    "total_s",
+    "cost_usd",
+    "peak_memory_bytes",
+    "covered_flop_fraction",
+)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Forecast:
+    """One training run on one device. Times are medians; `interval` gives p10 and p90.
+
+    Memory, utilisation and warnings are worked out when they are first asked for: a search over thousands of
+    forecasts often needs the times alone.
+    """
+
+    question: Question
+    forward_s: float
+    loss_s: float
+    backward_s: float
+    optimizer_s: float
+    exposed_communication_s: float = 0.0
+    input_wait_s: float = 0.0
+    bound_by: str  # "compute" | "memory" | "host" | "input"
+    host_s: float  # what the host works on a step
+    device_s: float  # what the device works on it
+    log_sd: float  # of the step without waiting for input
+    is_covered: NDArray[np.bool_]  # ops of the lowered graph that the method has a figure for
+    method_warnings: tuple[str, ...] = field(default=())
+
+    @property
+    def model(self) -> str:
+        return self.question.trace.name
+
+    @property
+    def device(self) -> str:
+        return self.question.device.name
+
+    @property
+    def batch_size(self) -> int:
+        return self.question.batch_size
+
+    @property
+    def step_s(self) -> float:
+        """One update, from the first op until host and device are done."""
+        return self._busy_s + self.input_wait_s
+
+    @property
+    def _busy_s(self) -> float:
+        return self.forward_s + self.loss_s + self.backward_s + self.optimizer_s + self.exposed_communication_s
+
+    @property
+    def samples_per_s(self) -> float:
+        return self.batch_size / self.step_s if self.step_s else math.inf
+
+    @property
+    def epoch_s(self) -> float | None:
+        """A last batch that is not full takes as long as a full one."""
+        n_samples = self.question.n_samples
+        return None if n_samples is None else math.ceil(n_samples / self.batch_size) * self.step_s
+
+    @property
+    def total_s(self) -> float | None:
+        return None if self.epoch_s is None else self.question.n_epochs * self.epoch_s
+
+    @property
+    def cost_usd(self) -> float | None:
+        price = self.question.price_usd_per_hour
+        return None if price is None or self.total_s is None else price * self.total_s / 3600
+
+    @cached_property
+    def flop_utilisation(self) -> float:
+        """Flop of the model's step over what the device could do in that time at the peak of this precision."""
+        question = self.question
+        flop = float(question.trace.flop(np.array([question.micro_batch_size])).sum()) * question.accumulation_steps
+        peak = question.device.peak_flop_per_s(question.settings.precision)
+        return flop / peak / self.step_s if self.step_s else 0.0
+
+    @cached_property
+    def covered_flop_fraction(self) -> float:
+        """Share of the work that the method has a figure for: of the flop, and of the bytes of ops without flop."""
+        if self.is_covered.all():
+            return 1.0
+        batch = np.array([self.question.micro_batch_size])
+        flop, moved = op_flop(self.question.graph, batch)[0], op_bytes(self.question.graph, batch)[0]
+        uncovered_flop = flop[~self.is_covered].sum() / max(flop.sum(), 1.0)
+        uncovered_bytes = moved[~self.is_covered & (flop == 0)].sum() / max(moved.sum(), 1.0)
+        return float((1 - uncovered_flop) * (1 - uncovered_bytes))
+
+    @cached_property
+    def peak_memory_bytes(self) -> int:
+        """What the device is expected to report at the peak, with the allowances of `traincast memory`."""
+        question = self.question
+        tracked = int(peak_bytes(question.graph, np.array([question.micro_batch_size]))[0])
+        allowance = overhead_of(question.graph, question.micro_batch_size, device=question.device)
+        return tracked + allowance.total_bytes
+
+    @property
+    def fits(self) -> bool:
+        return self.peak_memory_bytes <= self.question.device.usable_memory_bytes
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What to know before relying on it."""
+        question = self.question
+        found = [*question.warnings, *self.method_warnings]
+        peak = question.device.peak(question.settings.precision)
+        if peak.is_fallback:
+            found.append(f"{self.device} has no {peak.asked} units: its products run at the {peak.used} rate.")
+        if not self.fits:
+            need, usable = show_bytes(self.peak_memory_bytes), show_bytes(question.device.usable_memory_bytes)
+            found.append(f"It does not fit: it needs {need}, and {self.device} has {usable} to use.")
+        if self.covered_flop_fraction < 1:
+            found.append(
+                f"The method {question.method.name} has figures for {100 * self.covered_flop_fraction:.1f} % of the "
+                "work; the rest counts as no time at all."
+            )
+        return tuple(found)
+
+    def interval(self, name: str) -> tuple[float, float]:
+        """p10 and p90 of a number. Memory and coverage have no spread of their own: both ends are the value."""
+        if name not in NUMBERS:
+            raise InputError(f"'{name}' has no interval; these have: {', '.join(NUMBERS)}.")
+        value = getattr(self, name)
+        if value is None:
+            raise InputError(f"{name} is not known: it needs n_samples{' and a price' if name == 'cost_usd' else ''}.")
+        if name in _EXACT or not self.step_s:
+            return value, value
+        factor = p90_factor(self.log_sd)
+        fast_s, slow_s = self._busy_s / factor, self._busy_s * factor
+        if name == "input_wait_s":
+            return max(self._input_s - slow_s, 0.0), max(self._input_s - fast_s, 0.0)
+        if name in PARTS:
+            return value / factor, value * factor
+        low, high = (max(seconds, self._input_s) / self.step_s for seconds in (fast_s, slow_s))
+        if name == "flop_utilisation":
+            return value / high, max(value, min(value / low, 1.0))  # no device passes its own peak
+        return (value / high, value / low) if name == "samples_per_s" else (value * low, value * high)
+
+    @property
+    def _input_s(self) -> float:
+        """How long the loader needs for a batch; 0 where it is not asked about."""
+        rate = self.question.input_samples_per_s
+        return 0.0 if rate is None else self.batch_size / rate
+
+    def to_dict(self) -> dict[str, object]:
+        """What --json prints."""
+        question = self.question
+        return {
+            "model": self.model,
+            "device": self.device,
+            "batch_size": self.batch_size,
+            "accumulation_steps": question.accumulation_steps,
+            "precision": question.settings.precision,
+            "optimizer": question.settings.optimizer,
+            "layout": question.layout,
+            "compiled": question.compiled,
+            "method": question.method.name,
+            "host": question.host.name,
+            "input_samples_per_s": question.input_samples_per_s,
+            "n_samples": question.n_samples,
+            "n_epochs": question.n_epochs,
+            "price_usd_per_hour": question.price_usd_per_hour,
+            **{name: getattr(self, name) for name in NUMBERS},
+            "bound_by": self.bound_by,
+            "fits": self.fits,
+            "usable_memory_bytes": question.device.usable_memory_bytes,
+            "host_s": self.host_s,
+            "device_s": self.device_s,
+            "intervals": {name: self.interval(name) for name in NUMBERS if getattr(self, name) is not None},
+            "assumptions": question.trace.assumptions,
+            "warnings": self.warnings,
+        }
+
+    def __repr__(self) -> str:
+        low, high = (show_duration(seconds) for seconds in self.interval("step_s"))
+        return (
+            f"Forecast({self.model!r} on {self.device}, batch {self.batch_size}: {show_duration(self.step_s)} a step "
+            f"({low} to {high}), bound by {self.bound_by})"
+        )
+
+    def _repr_html_(self) -> str:
+        import html
+
+        low, high = (show_duration(seconds) for seconds in self.interval("step_s"))
+        rows = {
+            "step": f"{show_duration(self.step_s)} ({low} to {high})",
+            "samples/s": f"{self.samples_per_s:,.0f}",
+            "bound by": self.bound_by,
+            "memory": f"{show_bytes(self.peak_memory_bytes)}, {'fits' if self.fits else 'does not fit'}",
+        }
+        if self.total_s is not None:
+            rows["total"] = show_duration(self.total_s)
+        cells = "".join(f"<tr><th>{name}</th><td>{html.escape(text)}</td></tr>" for name, text in rows.items())
+        title = html.escape(f"{self.model} on {self.device}, batch {self.batch_size}")
+        return f"<table><caption>{title}</caption>{cells}</table>"

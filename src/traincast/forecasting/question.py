@@ -1,0 +1,83 @@
+"""What is asked of a forecast: a training run on one device, checked once."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass
+
+from traincast.errors import InputError
+from traincast.hardware.device import Device
+from traincast.hardware.host import Host
+from traincast.kernels.method import Method
+from traincast.trace.check import check_batch_size
+from traincast.trace.graph import Graph
+from traincast.trace.lowering.lower import lower
+from traincast.trace.settings import Settings
+from traincast.trace.trace import Trace
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Question:
+    """A training run. The batch is that of one update; `accumulation_steps` passes share it evenly."""
+
+    trace: Trace
+    device: Device
+    batch_size: int
+    settings: Settings
+    method: Method
+    host: Host
+    accumulation_steps: int = 1
+    n_samples: int | None = None
+    n_epochs: int = 1
+    input_samples_per_s: float | None = None
+    price_usd_per_hour: float | None = None
+    warnings: tuple[str, ...] = ()  # what was assumed while the names were looked up
+
+    def __post_init__(self) -> None:
+        check_batch_size(self.batch_size)
+        self.device.peak(self.settings.precision)  # raises where the rate is not known
+        _check_count("accumulation_steps", self.accumulation_steps)
+        if self.n_samples is not None:
+            _check_count("n_samples", self.n_samples)
+        _check_count("n_epochs", self.n_epochs)
+        if self.input_samples_per_s is not None:
+            _check_positive("input_samples_per_s", self.input_samples_per_s)
+        if self.price_usd_per_hour is not None:
+            _check_positive("price_usd_per_hour", self.price_usd_per_hour)
+        if self.batch_size % self.accumulation_steps:
+            raise InputError(
+                f"A batch of {self.batch_size:,} cannot be shared evenly by {self.accumulation_steps:,} accumulation "
+                f"steps: choose a batch size that {self.accumulation_steps:,} divides."
+            )
+
+    @property
+    def micro_batch_size(self) -> int:
+        """Samples of one forward and backward pass."""
+        return self.batch_size // self.accumulation_steps
+
+    @property
+    def layout(self) -> str:
+        """How images lie in memory; methods that do not tell layouts apart have the usual one."""
+        return str(getattr(self.method, "layout", "nchw"))
+
+    @property
+    def compiled(self) -> bool:
+        return bool(getattr(self.method, "compiled", False))
+
+    @property
+    def graph(self) -> Graph:
+        """What the device runs."""
+        return lower(self.trace, target="cpu" if self.device.kind == "cpu" else "cuda", settings=self.settings)
+
+
+def _check_count(name: str, value: object) -> None:
+    is_whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not is_whole or int(value) < 1:  # type: ignore[call-overload]
+        raise InputError(f"{name} cannot be {value!r}: give a whole number of at least 1.")
+
+
+def _check_positive(name: str, value: object) -> None:
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not is_number or not math.isfinite(float(value)) or float(value) <= 0:  # type: ignore[arg-type]
+        raise InputError(f"{name} cannot be {value!r}: give a number above 0.")

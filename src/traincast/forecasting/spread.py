@@ -1,0 +1,30 @@
+"""How far one machine is from the next of its type, and what that makes of a forecast's interval."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from traincast.kernels.timeline import StepTimeline
+from traincast.trace.graph import Floats
+
+# Two leases of one cloud's P100 trained one CNN (patchcamelyon, Keras) at seven batch sizes, ten epochs each. By the
+# median of epochs 2 to 10 the second was slower by 31 % at batch 16 and by 11 % at batch 256; of two machines, the
+# standard deviation of the logarithm is that of their ratio over the square root of 2. Batch 16 spends most of its
+# step on what does not grow with the batch, so its figure stands for the time that the device waits, and batch 256
+# for the time that it works. One pair of machines: docs/forecast.md has the table.
+WORKING_LOG_SD = 0.076
+WAITING_LOG_SD = 0.189
+
+_P90_SDS = 1.2816  # a normal variable is below its mean plus this many standard deviations 9 times of 10
+
+
+def step_log_sd(timeline: StepTimeline) -> Floats:
+    """Standard deviation of the logarithm of the step: errors of its ops, and the machine that one happens to get."""
+    waiting = timeline.waiting_fraction
+    machine = waiting * WAITING_LOG_SD + (1 - waiting) * WORKING_LOG_SD
+    return np.hypot(timeline.op_log_sd, machine)
+
+
+def p90_factor(log_sd: float) -> float:
+    """p90 over the median; p10 is as far below."""
+    return float(np.exp(_P90_SDS * log_sd))

@@ -1,0 +1,180 @@
+"""The fitted numbers of our predictor: what they are called, where they start, and how they are stored.
+
+Every one is the natural logarithm of a dimensionless factor unless its name ends in a unit. The prior is physics or
+a plain guess with its standard deviation; data move it (see `refit`), and where data are silent it stays.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib.resources import files
+from math import log
+from typing import Any
+
+import numpy as np
+
+from traincast.kernels.work import CONVOLUTION_WORKS, DEPTHWISE_WORKS, FIRST_BYTES, GROUPED_WORKS, Work
+from traincast.trace.graph import Floats
+
+LAYOUT_WORKS = (*DEPTHWISE_WORKS, *GROUPED_WORKS)  # what layouts, more than units, make fast or slow
+UNITS = ("simt", "matrix")  # scalar units; tensor cores and their like
+LAYOUTS = ("nchw", "nhwc")
+
+
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """Where a coefficient is expected before any measurement is seen."""
+
+    mean: float
+    sd: float
+
+
+def _priors() -> dict[str, Prior]:
+    priors = {
+        # What a device sustains: energy of a multiply-add's two flop in the whole board, at 12 nm.
+        "energy_pj.simt": Prior(log(17.5), 0.05),
+        "energy_pj.matrix": Prior(log(2.5), 0.5),
+        "energy_per_process": Prior(0.3, 0.15),  # exponent of the process in nm
+        "pascal": Prior(-0.15, 0.1),  # before Volta integers and floats share units
+        "pascal_unaligned": Prior(-0.2, 0.2),
+        "dram": Prior(log(0.88), 0.05),
+        "dram.old_or_ecc": Prior(-0.15, 0.05),  # Pascal or older, or error correction inside GDDR memory
+        "dram.amd": Prior(-0.1, 0.1),
+        "l2_rate.bytes": Prior(log(0.8), 0.3),  # of 64 bytes a clock and SM
+        "l2_rate.tiles": Prior(log(0.35), 0.2),
+        "l2_reach": Prior(0.0, 0.5),  # how many times its size a cache still helps
+        "launch_s": Prior(log(2.5e-6), 0.3),  # from one kernel's end to the next one's start
+        "recurrent_step_s": Prior(log(15e-6), 0.5),
+        "winograd.fused": Prior(log(0.6), 0.1),  # of the rate, counting the products that are left
+        "winograd.apart": Prior(log(0.75), 0.1),  # the same with transforms as kernels of their own
+        "winograd.transform": Prior(log(1.5), 0.5),  # passes over the transformed patches
+        "winograd.weight": Prior(log(1.3), 0.7),  # speed-up of weight gradients
+        "layout.change": Prior(log(0.7), 2.0),  # passes over the image where matrix units meet nchw
+        "batch_norm.nhwc": Prior(0.0, 1.0),
+        "pooling.nhwc": Prior(0.0, 1.0),
+        # Each doubling of the channels of a group beyond 16.
+        "group_width.nchw": Prior(0.0, 1.0),
+        "group_width.nhwc": Prior(0.0, 1.0),
+        "dispatch_s": Prior(log(8e-6), 0.5),  # of an op by the host of an eager framework
+        "split_k.matrices": Prior(log(1024), 0.5),  # least depth of a part when a product is cut along k
+        "split_k.convolution": Prior(log(4096), 0.7),
+        "split_k.weight": Prior(log(512), 1.5),
+    }
+    for unit in UNITS:
+        priors |= {
+            f"tile_loss.{unit}": Prior(-0.1, 0.1 if unit == "simt" else 0.3),  # each halving of the tile
+            f"k_overhead.{unit}": Prior(log(16.0), 1.0),
+            f"unaligned.{unit}": Prior(-0.1, 0.15 if unit == "simt" else 0.5),
+        }
+    for work in Work:
+        if work in LAYOUT_WORKS:
+            guess = log(0.1) if work in DEPTHWISE_WORKS else log(0.4)
+            priors |= {f"efficiency.{work.name.lower()}.{layout}": Prior(guess, 3.0) for layout in LAYOUTS}
+        elif work < FIRST_BYTES:
+            priors |= {f"efficiency.{work.name.lower()}.{unit}": Prior(*_EFFICIENCY[work, unit]) for unit in UNITS}
+        elif work != Work.ELEMENTWISE:
+            priors[f"passes.{work.name.lower()}"] = Prior(log(_PASSES.get(work, 1.0)), 0.7)
+    return priors
+
+
+_TIGHT, _LOOSE = 0.15, 1.0
+_EFFICIENCY = {
+    (work, unit): (
+        log((0.92 if work in (Work.LINEAR, Work.BATCHED) else 0.75) * (1.0 if unit == "simt" else 0.8)),
+        _TIGHT if unit == "simt" else _LOOSE,
+    )
+    for work in Work
+    for unit in UNITS
+} | {
+    (work, unit): (log(0.4), 2.0)
+    for work in (Work.ATTENTION, Work.ATTENTION_BACKWARD, Work.RECURRENT)
+    for unit in UNITS
+}
+_PASSES = {Work.BATCH_NORM: 1.5, Work.BATCH_NORM_BACKWARD: 1.6, Work.SOFTMAX_LONG: 1.4, Work.STRIDED_COPY: 1.3}
+
+PRIORS = _priors()
+NAMES = tuple(PRIORS)
+
+
+@dataclass(frozen=True, eq=False)
+class Coefficients:
+    """The numbers by name, and the tables that prediction reads."""
+
+    values: dict[str, float]
+
+    def __getitem__(self, name: str) -> float:
+        return self.values[name]
+
+    def by_unit(self, name: str) -> Floats:
+        return np.array([self.values[f"{name}.{unit}"] for unit in UNITS])
+
+    @cached_property
+    def efficiency(self) -> dict[str, Floats]:
+        """By layout: one row a unit, one column a kind of work; 0 (all of the peak) for work that is made of bytes."""
+        return {layout: self._efficiency(layout) for layout in LAYOUTS}
+
+    @cached_property
+    def passes(self) -> dict[str, Floats]:
+        """By layout: how often each kind of work moves the least that it must, relative to elementwise ops."""
+        return {layout: self._passes(layout) for layout in LAYOUTS}
+
+    def _efficiency(self, layout: str) -> Floats:
+        table = np.zeros((len(UNITS), len(Work)))
+        for work in Work:
+            if work >= FIRST_BYTES:
+                continue
+            name = f"efficiency.{work.name.lower()}"
+            for row, unit in enumerate(UNITS):
+                table[row, work] = self.values[f"{name}.{layout if work in LAYOUT_WORKS else unit}"]
+        return table
+
+    def _passes(self, layout: str) -> Floats:
+        table = np.zeros(len(Work))
+        for work in Work:
+            table[work] = self.values.get(f"passes.{work.name.lower()}", 0.0)
+        if layout == "nhwc":
+            table[[Work.BATCH_NORM, Work.BATCH_NORM_BACKWARD]] += self.values["batch_norm.nhwc"]
+            table[[Work.POOLING, Work.POOLING_BACKWARD]] += self.values["pooling.nhwc"]
+        return np.exp(table)
+
+
+def prior_coefficients() -> Coefficients:
+    return Coefficients({name: prior.mean for name, prior in PRIORS.items()})
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """What the package ships: coefficients, how far held-out rows were off, and what was fitted on what."""
+
+    coefficients: Coefficients
+    step_log_sd: Floats  # one entry a group of ERROR_GROUPS: in a whole step, where kernels average out
+    kernel_log_sd: Floats  # the same for one lone kernel
+    provenance: dict[str, Any]
+
+
+@cache
+def shipped() -> Fitted:
+    """The file of the package."""
+    stored = json.loads((files("traincast") / "data" / "kernels" / "coefficients.json").read_text())
+    return Fitted(
+        coefficients=Coefficients({name: float(stored["values"][name]) for name in NAMES}),
+        step_log_sd=np.array([stored["log_sd"]["step"][group] for group in ERROR_GROUPS]),
+        kernel_log_sd=np.array([stored["log_sd"]["kernel"][group] for group in ERROR_GROUPS]),
+        provenance=stored["provenance"],
+    )
+
+
+# Kinds of work that are off together, because one set of coefficients and one set of measurements stands behind them.
+ERROR_GROUPS = ("matrix products", "convolutions", "grouped convolutions", "normalisation", "other bytes")
+ERROR_GROUP = np.full(len(Work), ERROR_GROUPS.index("other bytes"))
+ERROR_GROUP[[Work.LINEAR, Work.BATCHED, Work.ATTENTION, Work.ATTENTION_BACKWARD, Work.RECURRENT]] = 0
+ERROR_GROUP[Work.CONVOLUTION : Work.GROUPED] = 1
+ERROR_GROUP[Work.GROUPED : Work.ATTENTION] = 2
+ERROR_GROUP[Work.BATCH_NORM : Work.REDUCTION] = 3
+
+IS_WEIGHT_GRADIENT = np.isin(np.arange(len(Work)), (Work.CONVOLUTION_WEIGHT, Work.GROUPED_WEIGHT))
+IS_CONVOLUTION = np.isin(np.arange(len(Work)), CONVOLUTION_WORKS)
+IS_GROUPED = np.isin(np.arange(len(Work)), GROUPED_WORKS)
+IS_DEPTHWISE = np.isin(np.arange(len(Work)), DEPTHWISE_WORKS)

@@ -1,0 +1,266 @@
+"""Which kernels an op runs: their kind of work and their sizes, read from the tensors of the op."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from traincast.kernels.work import Work
+from traincast.trace.dtypes import BFLOAT16, ITEM_BYTES
+from traincast.trace.flop import op_flop
+from traincast.trace.graph import Floats, Graph, Ints
+from traincast.trace.kinds import OpKind, op_kinds
+from traincast.trace.traffic import op_bytes, tensor_bytes
+
+# b products of an m x k by a k x n matrix; bytes moved at least; `image`: bytes of what a layout change would move;
+# `patches_2`, `patches_4`: patches of 2 x 2 and 4 x 4 outputs that Winograd's algorithms work on.
+SIZES = ("b", "m", "n", "k", "flop", "bytes", "image", "patches_2", "patches_4")
+_LONG_ROW = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One kernel of an op. `sizes` has a row for each of SIZES and a column for each probed batch size."""
+
+    work: Work
+    item_bytes: int
+    is_bf16: bool
+    sizes: tuple[tuple[float, ...], ...]
+    is_winograd: bool = False
+    is_unaligned: bool = False
+
+    def key(self) -> tuple[object, ...]:
+        return (self.work, self.item_bytes, self.is_bf16, self.sizes, self.is_winograd, self.is_unaligned)
+
+
+@dataclass(frozen=True, slots=True)
+class _Op:
+    """One op with what its kernels are read from; arrays hold one entry a probed batch size."""
+
+    name: str
+    kind: OpKind
+    attributes: dict[str, Any]
+    dims: Callable[[int], Floats]
+    inputs: list[int]
+    outputs: list[int]
+    item_bytes: int
+    is_bf16: bool
+    is_strided: bool
+    flop: Floats
+    bytes: Floats
+    sizes_of: Callable[[int], Floats]  # bytes of a tensor
+
+    def kernel(self, work: Work, *, shape: tuple[Any, Any, Any, Any] | None = None, **changes: Any) -> Kernel:
+        one = np.ones_like(self.flop)
+        b, m, n, k = shape if shape is not None else (one, one, one, one)
+        flop, moved = changes.pop("flop", self.flop), changes.pop("bytes", self.bytes)
+        extra = [changes.pop(name, np.zeros_like(one)) for name in SIZES[6:]]
+        rows = tuple(tuple(np.broadcast_to(value, one.shape).tolist()) for value in (b, m, n, k, flop, moved, *extra))
+        return Kernel(work, self.item_bytes, self.is_bf16, rows, **changes)
+
+
+def kernels_of(graph: Graph, batch_sizes: Ints) -> Iterator[list[Kernel]]:
+    """The kernels of every op, in order; none for views and allocations."""
+    flop, moved = op_flop(graph, batch_sizes), op_bytes(graph, batch_sizes)
+    all_dims = graph.dims(batch_sizes).astype(np.float64)
+    sizes = tensor_bytes(graph, batch_sizes)
+    start, dtype = graph.dim_start.tolist(), graph.tensor_dtype.tolist()
+    is_strided = (np.diff(graph.stride_start) > 0).tolist()
+    names, attributes = graph.op_name.tolist(), graph.op_attribute.tolist()
+    seen: dict[tuple[object, ...], list[Kernel]] = {}
+    rows = zip(op_kinds(graph), graph.op_inputs.rows(), graph.op_outputs.rows(), strict=True)
+    shape_keys = _shape_keys(graph)
+    for op, (kind, inputs, outputs) in enumerate(rows):
+        if kind in (OpKind.VIEW, OpKind.ALLOCATION, OpKind.UNCOSTED):
+            yield []
+            continue
+        tensors = inputs + outputs
+        # Inputs that are one tensor twice are read once, so the key must tell them from two equal ones.
+        key = (names[op], attributes[op], *(shape_keys[t] for t in tensors), len(inputs), len(set(inputs)))
+        if key not in seen:
+            main = _main_tensor(kind, inputs, outputs, dtype)
+            seen[key] = _KERNELS.get(kind, _bytes_kernel)(
+                _Op(
+                    name=graph.names[names[op]],
+                    kind=kind,
+                    attributes=graph.attributes_of(op),
+                    dims=lambda t: all_dims[:, start[t] : start[t + 1]],
+                    inputs=inputs,
+                    outputs=outputs,
+                    item_bytes=int(ITEM_BYTES[dtype[main]]) if main >= 0 else 4,
+                    is_bf16=main >= 0 and dtype[main] == BFLOAT16,
+                    is_strided=any(is_strided[t] for t in inputs),
+                    flop=flop[:, op],
+                    bytes=moved[:, op],
+                    sizes_of=lambda t: sizes[:, t],
+                )
+            )
+        yield seen[key]
+
+
+def _shape_keys(graph: Graph) -> list[tuple[object, ...]]:
+    base, slope, start = graph.dim_base.tolist(), graph.dim_slope.tolist(), graph.dim_start.tolist()
+    strided = (np.diff(graph.stride_start) > 0).tolist()
+    dtype = graph.tensor_dtype.tolist()
+    return [
+        (dtype[t], strided[t], *base[start[t] : start[t + 1]], *slope[start[t] : start[t + 1]])
+        for t in range(graph.n_tensors)
+    ]
+
+
+def _main_tensor(kind: OpKind, inputs: list[int], outputs: list[int], dtype: list[int]) -> int:
+    """The operand whose dtype says which units do the work: for products the second to last input, a factor."""
+    if kind in (OpKind.GEMM, OpKind.BATCHED_GEMM):
+        return inputs[-1]
+    return inputs[0] if inputs else outputs[0] if outputs else -1
+
+
+def _linear(op: _Op) -> list[Kernel]:
+    left, right = op.dims(op.inputs[-2]), op.dims(op.inputs[-1])
+    if right.shape[1] < 2:
+        return [op.kernel(Work.REDUCTION)]
+    m, k, n = left[:, 0], left[:, 1], right[:, 1]
+    return [op.kernel(Work.LINEAR, shape=(1.0, m, n, k), is_unaligned=_odd(op, k, n))]
+
+
+def _batched(op: _Op) -> list[Kernel]:
+    left, right = op.dims(op.inputs[-2]), op.dims(op.inputs[-1])
+    b, m, k, n = left[:, 0], left[:, 1], left[:, 2], right[:, 2]
+    return [op.kernel(Work.BATCHED, shape=(b, m, n, k), is_unaligned=_odd(op, k, n))]
+
+
+def _odd(op: _Op, *lengths: Floats) -> bool:
+    """Rows that do not start at 16 bytes need more and smaller loads. A length that is the batch is no row's."""
+    step = 16 // op.item_bytes if op.item_bytes <= 4 else 1
+    return any(length[0] % step != 0 for length in lengths if length[0] == length[-1])
+
+
+def _convolution(op: _Op) -> list[Kernel]:
+    image, weight, output = op.dims(op.inputs[0]), op.dims(op.inputs[1]), op.dims(op.outputs[0])
+    return [_one_convolution(op, (op.inputs[0], op.inputs[1], op.outputs[0]), image, weight, output, 0)]
+
+
+def _convolution_backward(op: _Op) -> list[Kernel]:
+    gradient, image, weight = op.inputs[:3]
+    mask = op.attributes["output_mask"]
+    kernels = [
+        _one_convolution(op, (image, weight, gradient), op.dims(image), op.dims(weight), op.dims(gradient), which)
+        for which in (1, 2)
+        if mask[which - 1]
+    ]
+    if mask[2]:
+        kernels.append(op.kernel(Work.REDUCTION, flop=np.zeros_like(op.flop), bytes=op.sizes_of(gradient)))
+    return kernels
+
+
+def _one_convolution(
+    op: _Op, tensors: tuple[int, int, int], image: Floats, weight: Floats, output: Floats, which: int
+) -> Kernel:
+    """As a matrix product: which is 0 for the output, 1 for the gradient of the input, 2 of the weight."""
+    groups = op.attributes["groups"]
+    window = weight[:, 2:].prod(axis=1)
+    transposed = op.attributes.get("transposed", False)
+    source, target = (output, image) if transposed else (image, output)
+    c_in, c_out = source[:, 1] / groups, target[:, 1] / groups
+    places = target[:, 0] * target[:, 2:].prod(axis=1)
+    spots = source[:, 0] * source[:, 2:].prod(axis=1)
+    flop = 2.0 * places * window * c_in * c_out * groups
+    role = (1, 0, 2)[which] if transposed else which
+    if role == 0:
+        shape = (groups, places, c_out, c_in * window)
+    elif role == 1:  # positions that a stride skips are zeros: k shrinks so that the flop stay those of the forward
+        shape = (groups, spots, c_in, c_out * window * places / spots)
+    else:
+        shape = (groups, c_out, c_in * window, places)
+    depthwise = groups > 1 and c_in[0] == 1
+    base = Work.DEPTHWISE if depthwise else Work.GROUPED if groups > 1 else Work.CONVOLUTION
+    stride, dilation = op.attributes["stride"], op.attributes["dilation"]
+    three = weight.shape[1] == 4 and (weight[0, 2:] == 3).all()
+    made = source if role == 1 else target
+    moved = sum(op.sizes_of(tensor) for tensor in tensors)
+    return op.kernel(
+        Work(base + role),
+        shape=shape,
+        flop=flop,
+        bytes=moved,
+        image=moved - op.sizes_of(tensors[1]),
+        patches_2=made[:, 0] * np.ceil(made[:, 2:] / 2).prod(axis=1),
+        patches_4=made[:, 0] * np.ceil(made[:, 2:] / 4).prod(axis=1),
+        is_winograd=bool(three and max(stride) == 1 and max(dilation) == 1 and groups == 1),
+        is_unaligned=bool(c_in[0] % 8 or c_out[0] % 8) and not depthwise,
+    )
+
+
+def _attention(op: _Op) -> list[Kernel]:
+    """Seen as one product a head: queries times keys and values."""
+    is_backward = op.name.endswith("backward")
+    query, key, value = (op.dims(t) for t in op.inputs[is_backward : 3 + is_backward])
+    heads = query[:, :-2].prod(axis=1)
+    shape = (heads, query[:, -2], query[:, -1] + value[:, -1], key[:, -2])
+    return [op.kernel(Work.ATTENTION_BACKWARD if is_backward else Work.ATTENTION, shape=shape)]
+
+
+def _recurrent(op: _Op) -> list[Kernel]:
+    """`b` counts the steps that must wait for each other, m x n x k is the work of one of them."""
+    sequence = op.dims(op.inputs[1 if op.name.endswith("backward") else 0])
+    layers = op.attributes["n_layers"] * op.attributes["n_directions"]
+    steps = sequence[:, 0] if sequence.shape[1] == 3 else np.ones(len(sequence))
+    n_batch = sequence[:, 1] if sequence.shape[1] == 3 else sequence[:, 0]
+    width = np.sqrt(op.flop / (2.0 * steps * layers * n_batch))
+    return [op.kernel(Work.RECURRENT, shape=(steps * layers, n_batch, width, width))]
+
+
+_BYTES_WORK: dict[OpKind, tuple[Work, Work]] = {  # forward, backward
+    OpKind.REDUCTION: (Work.REDUCTION, Work.REDUCTION),
+    OpKind.POOLING: (Work.POOLING, Work.POOLING_BACKWARD),
+    OpKind.EMBEDDING: (Work.EMBEDDING, Work.EMBEDDING_BACKWARD),
+    OpKind.DROPOUT: (Work.DROPOUT, Work.DROPOUT),
+    OpKind.FACTORY: (Work.FACTORY, Work.FACTORY),
+    OpKind.OPTIMIZER: (Work.OPTIMIZER, Work.OPTIMIZER),
+    OpKind.ELEMENTWISE: (Work.ELEMENTWISE, Work.ELEMENTWISE),
+}
+
+
+def _bytes_kernel(op: _Op) -> list[Kernel]:
+    work = _BYTES_WORK[op.kind][1 if _is_backward(op) else 0]
+    return [op.kernel(work)]
+
+
+def _is_backward(op: _Op) -> bool:
+    return "backward" in op.name or op.name.startswith(("aten.index_put", "aten.scatter", "aten.index_add"))
+
+
+def _copy(op: _Op) -> list[Kernel]:
+    return [op.kernel(Work.STRIDED_COPY if op.is_strided else Work.COPY)]
+
+
+def _normalisation(op: _Op) -> list[Kernel]:
+    is_backward = op.name.endswith("backward")
+    if "batch_norm" in op.name:
+        if not op.attributes.get("training", True):
+            return [op.kernel(Work.BATCH_NORM_INFERENCE)]
+        return [op.kernel(Work.BATCH_NORM_BACKWARD if is_backward else Work.BATCH_NORM)]
+    return [op.kernel(Work.LAYER_NORM_BACKWARD if is_backward else Work.LAYER_NORM)]
+
+
+def _softmax(op: _Op) -> list[Kernel]:
+    if "backward" in op.name:
+        return [op.kernel(Work.SOFTMAX_BACKWARD)]
+    is_long = op.dims(op.inputs[0])[0, -1] > _LONG_ROW
+    return [op.kernel(Work.SOFTMAX_LONG if is_long else Work.SOFTMAX)]
+
+
+_KERNELS: dict[OpKind, Callable[[_Op], list[Kernel]]] = {
+    OpKind.GEMM: _linear,
+    OpKind.BATCHED_GEMM: _batched,
+    OpKind.CONVOLUTION: _convolution,
+    OpKind.CONVOLUTION_BACKWARD: _convolution_backward,
+    OpKind.ATTENTION: _attention,
+    OpKind.RECURRENT: _recurrent,
+    OpKind.COPY: _copy,
+    OpKind.NORMALISATION: _normalisation,
+    OpKind.SOFTMAX: _softmax,
+}

@@ -1,0 +1,34 @@
+"""The methods by the names that users type. Each is imported when it is asked for."""
+
+from __future__ import annotations
+
+from traincast.errors import InputError
+from traincast.kernels.method import Method
+from traincast.trace.settings import check_choice
+
+METHODS = ("traincast", "roofline", "paleo", "layerwise")
+
+
+def make_method(name: str, *, layout: str = "nchw", compiled: bool = False, ppp: float | None = None) -> Method:
+    """A method with its settings; a setting that the method has no use for is refused, not ignored."""
+    check_choice("method", name, METHODS)
+    if ppp is not None and name != "paleo":
+        raise InputError(f"PPP is a setting of the method paleo and means nothing to {name}: leave it out.")
+    if name != "traincast" and (layout != "nchw" or compiled):
+        given = "compiled" if compiled else f"layout {layout}"
+        raise InputError(f"The method {name} does not tell {given} apart: leave it out, or use the method traincast.")
+    if name == "roofline":
+        from traincast.kernels.roofline import Roofline
+
+        return Roofline()
+    if name == "paleo":
+        from traincast.kernels.paleo import Paleo
+
+        return Paleo(1.0 if ppp is None else ppp)
+    if name == "layerwise":
+        from traincast.kernels.layerwise.layerwise import Layerwise
+
+        return Layerwise()
+    from traincast.kernels.predictor import Traincast
+
+    return Traincast(layout=layout, compiled=compiled)

@@ -1,0 +1,118 @@
+"""Refits the coefficients of our predictor and writes the file that the package ships.
+
+    python -m traincast.kernels.refit --data ../shared/data --traces DIR [--write]
+
+The traces are those of `benchmarks/capture_models.py`. Takes about ten minutes on one core.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from traincast.errors import InputError
+from traincast.kernels.coefficients import ERROR_GROUPS, NAMES, Coefficients, Fitted, shipped
+from traincast.kernels.refit.block import Block
+from traincast.kernels.refit.fit import Problem, fit
+from traincast.kernels.refit.folds import Fold, device_folds, family_folds, fit_folds, held_out
+from traincast.kernels.refit.sets import WEIGHTS, all_op_blocks, model_blocks, sample_ops
+from traincast.kernels.refit.spread import group_shares, kernel_log_sd, step_log_sds
+from traincast.report.files import write_file
+from traincast.trace.graph import Floats
+
+_OP_SETS = {
+    "matrix products": "gemm",
+    "convolutions": "convolution",
+    "normalisation": "softmax and layer norm",
+    "other bytes": "elementwise",
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--traces", type=Path, required=True)
+    parser.add_argument("--steps", type=int, default=20, help="at most this many steps of the fit")
+    parser.add_argument("--from-prior", action="store_true", help="start from the priors, not from the shipped fit")
+    parser.add_argument("--write", action="store_true", help="replace the file of the package")
+    arguments = parser.parse_args()
+    ops = all_op_blocks(arguments.data)
+    models = list(model_blocks(arguments.data, arguments.traces))
+    result = refit(ops, models, start=None if arguments.from_prior else _shipped_or_none(), n_steps=arguments.steps)
+    text = json.dumps(result, indent=1) + "\n"
+    if arguments.write:
+        write_file(Path(__file__).parents[2] / "data" / "kernels" / "coefficients.json", text)
+    sys.stdout.write(json.dumps(result["provenance"], indent=1) + "\n")
+
+
+def refit(ops: list[Block], models: list[Block], *, start: Coefficients | None, n_steps: int) -> dict[str, Any]:
+    """The contents of the shipped file: values, spread on held-out rows, provenance."""
+    blocks = [*(sample_ops(block) for block in ops), *models]
+    problem = Problem(tuple(blocks), tuple(WEIGHTS[block.name] for block in blocks))
+    fitted = fit(problem, start=start, n_steps=n_steps)
+    folds, by_family = device_folds(blocks), family_folds(blocks)
+    fits = fit_folds(problem, fitted, [*folds, *by_family])
+    device_fits, family_fits = fits[: len(folds)], fits[len(folds) :]
+    op_errors = {block.name: _log_errors(block, folds, device_fits) for block in ops}
+    model_errors = [
+        _log_errors(block, by_family, family_fits)
+        if block.name.startswith("timm")
+        else _log_errors(block, folds, device_fits)
+        for block in models
+    ]
+    shares = [group_shares(block, fitted) for block in models]
+    step = step_log_sds(model_errors, shares, [WEIGHTS[block.name] for block in models])
+    kernel = {group: kernel_log_sd(op_errors[_OP_SETS.get(group, "convolution")]) for group in ERROR_GROUPS}
+    return {
+        "values": {name: round(fitted[name], 5) for name in NAMES},
+        "log_sd": {
+            "step": {name: round(value, 4) for name, value in step.items()},
+            "kernel": {name: round(value, 4) for name, value in kernel.items()},
+        },
+        "provenance": {
+            "refit": "python -m traincast.kernels.refit --data DIR --traces DIR --write",
+            "date": datetime.now(UTC).date().isoformat(),
+            "rows": {block.name: block.n_rows for block in blocks},
+            "devices": sorted({str(name) for block in blocks for name in block.tags["device"]}),
+            "held_out_percent": {
+                name: _score(errors)
+                for name, errors in [*op_errors.items(), *zip([b.name for b in models], model_errors, strict=True)]
+            },
+        },
+    }
+
+
+def _shipped_or_none() -> Coefficients | None:
+    """The fit of the package, unless its names are not those of this version."""
+    try:
+        known: Fitted = shipped()
+    except (FileNotFoundError, KeyError):
+        return None
+    return known.coefficients
+
+
+def _log_errors(block: Block, folds: list[Fold], fits: list[Coefficients]) -> Floats:
+    errors = np.log(held_out(block, folds, fits) / block.observed_s)
+    if not np.isfinite(errors).all():
+        raise InputError(f"Some rows of '{block.name}' are in no fold: every row needs a GPU or a family.")
+    return errors
+
+
+def _score(errors: Floats) -> dict[str, float]:
+    relative = 100 * np.expm1(errors)
+    return {
+        "n": len(errors),
+        "median_absolute": round(float(np.median(np.abs(relative))), 2),
+        "mean_absolute": round(float(np.mean(np.abs(relative))), 2),
+        "bias": round(float(np.median(relative)), 2),
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""Measured rows beside the kernels that they ran, ready to be predicted many times with other coefficients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traincast.hardware.catalog import find_device
+from traincast.kernels.ceilings import Ceilings, DeviceFigures, ceilings
+from traincast.kernels.coefficients import Coefficients
+from traincast.kernels.seconds import Kernels, kernel_seconds
+from traincast.trace.graph import Floats, Ints
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Block:
+    """Rows that share a layout and a tf32 setting. Kernels lie flat; `row` says whose they are, `count` how often.
+
+    `floor_s` is what a measurement of a lone op adds around the work: the call between two events. `tags` name each
+    row's device, family and so on for splits and reports.
+    """
+
+    name: str
+    kernels: Kernels
+    row: Ints
+    count: Floats
+    device: Ints  # one a kernel, an index into `devices`
+    devices: tuple[str, ...]
+    observed_s: Floats
+    floor_s: Floats
+    tags: dict[str, NDArray[Any]]
+    layout: str = "nchw"
+    tf32: bool = False
+    idle_s: float = 0.0  # rest between kernels, in which a board at its power limit recovers
+    n_dispatched: Floats | None = None  # ops of a queue of kernels, which hides their dispatch; None: lone calls
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.observed_s)
+
+    def predict(self, coefficients: Coefficients) -> Floats:
+        """Seconds of every row."""
+        seconds = self.kernel_seconds(coefficients)
+        device_s = np.bincount(self.row, weights=seconds * self.count, minlength=self.n_rows)
+        if self.n_dispatched is not None:
+            return np.maximum(device_s, self.n_dispatched * np.exp(coefficients["dispatch_s"]))
+        # The floor was read from rows that have a small kernel in them: adding it in full would count that twice.
+        return np.cbrt(device_s**1.5 + self.floor_s**1.5) ** 2
+
+    def kernel_seconds(self, coefficients: Coefficients) -> Floats:
+        """Seconds of every kernel, once."""
+        limits = self._limits(coefficients)
+        return kernel_seconds(self.kernels, limits, coefficients, layout=self.layout, tf32=self.tf32).seconds
+
+    def _limits(self, coefficients: Coefficients) -> Ceilings:
+        """Ceilings with one entry a kernel."""
+        figures = [DeviceFigures.of(find_device(name)) for name in self.devices]
+        columns = {
+            field: np.array([getattr(one, field) for one in figures], dtype=float)[self.device]
+            for field in DeviceFigures.__dataclass_fields__
+        }
+        busy_s = np.maximum(self.kernels.sizes["flop"] / columns["simt_flop_per_s"], 1e-9)
+        columns["tdp_w"] = columns["tdp_w"] * (1.0 + self.idle_s / busy_s)
+        return ceilings(DeviceFigures(**columns), coefficients)
+
+    def take(self, rows: NDArray[np.bool_]) -> Block:
+        """Some of the rows."""
+        kept = rows[self.row]
+        numbers = np.cumsum(rows) - 1
+        return replace(
+            self,
+            kernels=self.kernels.select(kept),
+            row=numbers[self.row[kept]],
+            count=self.count[kept],
+            device=self.device[kept],
+            observed_s=self.observed_s[rows],
+            floor_s=self.floor_s[rows],
+            n_dispatched=None if self.n_dispatched is None else self.n_dispatched[rows],
+            tags={name: values[rows] for name, values in self.tags.items()},
+        )
+
+
+def residuals(block: Block, coefficients: Coefficients) -> Floats:
+    """Logarithm of predicted over observed."""
+    return np.log(block.predict(coefficients) / block.observed_s)

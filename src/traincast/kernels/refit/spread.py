@@ -1,0 +1,53 @@
+"""How sure a prediction is: standard deviations of log errors on rows that the fit did not see.
+
+A step's error is that of its kinds of work, which err each on their own, by their shares of the time, and that of the
+machine. The deviations by kind are those under which the held-out errors are most likely; a last factor makes p10 to
+p90 hold eight of ten rows, because tails are heavier than a normal distribution's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from traincast.kernels.coefficients import ERROR_GROUP, ERROR_GROUPS, Coefficients
+from traincast.kernels.refit.block import Block
+from traincast.trace.graph import Floats
+
+MACHINE_LOG_SD = 0.076  # between machines of one type: forecasting adds it by itself
+_P90_SDS = 1.2816
+
+
+def group_shares(block: Block, coefficients: Coefficients) -> Floats:
+    """One row a measured row, one column a group of ERROR_GROUPS: its share of the time."""
+    seconds = block.kernel_seconds(coefficients) * block.count
+    groups = ERROR_GROUP[block.kernels.work]
+    table = np.zeros((block.n_rows, len(ERROR_GROUPS)))
+    np.add.at(table, (block.row, groups), seconds)
+    return table / table.sum(axis=1, keepdims=True)
+
+
+def step_log_sds(errors: Sequence[Floats], shares: Sequence[Floats], weights: Sequence[float]) -> dict[str, float]:
+    """The deviation of each group in whole steps, most likely given held-out errors (logarithms) by set."""
+    from scipy.optimize import minimize
+
+    each = np.concatenate([np.full(len(e), w / len(e)) for e, w in zip(errors, weights, strict=True)])
+    error, share = np.concatenate(errors), np.concatenate(shares)
+    clipped = np.clip(error, *np.quantile(error, (0.03, 0.97)))  # a few far outliers would widen everything
+
+    def loss(point: Floats) -> float:
+        variance = MACHINE_LOG_SD**2 + (share**2) @ np.exp(2 * point)
+        return float(each @ (0.5 * np.log(variance) + 0.5 * clipped**2 / variance) + 0.02 * ((point + 2.3) ** 2).sum())
+
+    found = np.exp(minimize(loss, np.full(share.shape[1], -2.3)).x)
+    within = np.abs(error) / np.sqrt(MACHINE_LOG_SD**2 + (share**2) @ found**2)
+    order = np.argsort(within)
+    reached = np.cumsum(each[order]) / each.sum()
+    factor = within[order][np.searchsorted(reached, 0.8)] / _P90_SDS
+    return {name: float(max(factor, 0.5) * sd) for name, sd in zip(ERROR_GROUPS, found, strict=True)}
+
+
+def kernel_log_sd(errors: Floats) -> float:
+    """Of one lone kernel: eight of ten held-out errors are within p10 to p90."""
+    return float(np.quantile(np.abs(errors), 0.8) / _P90_SDS)

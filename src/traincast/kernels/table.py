@@ -1,0 +1,87 @@
+"""The kernels of a lowered graph as arrays: distinct ones once, every size a quadratic in the batch size.
+
+A lowered ResNet-50 has 472 ops but some 150 distinct kernels, and a sweep evaluates these for many batch sizes and
+devices; the table is built once a graph.
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traincast.kernels.kernels_of import SIZES, Kernel, kernels_of
+from traincast.trace.graph import Floats, Graph, Ints
+from traincast.trace.kinds import OpKind, op_kinds
+
+# Sizes are read at these batch sizes and interpolated: exact for polynomials up to the square.
+_PROBES = np.array([2, 3, 5], dtype=np.int64)
+_TO_COEFFICIENTS = np.linalg.inv(np.vander(_PROBES.astype(float), 3, increasing=True))
+
+
+@dataclass(frozen=True, eq=False)
+class KernelTable:
+    """Distinct kernels, and for every op which of them it runs.
+
+    `coefficients` has one row a size (SIZES), one column a kernel, and three entries: constant, linear, square.
+    """
+
+    work: Ints
+    item: Ints  # bytes of an element of the operands: 4, or 2 for fp16 and bf16
+    is_bf16: NDArray[np.bool_]
+    is_winograd: NDArray[np.bool_]  # 3 x 3 with stride 1: fewer products than its definition says
+    is_unaligned: NDArray[np.bool_]  # operand rows that do not start at vector loads, channels that do not fill units
+    coefficients: Floats
+    op_kernels: Ints  # one row an op, up to three kernels; -1: none
+    is_silent: NDArray[np.bool_]  # ops that only the host sees: views, allocations
+    is_covered: NDArray[np.bool_]
+
+    @property
+    def n_kernels(self) -> int:
+        return len(self.work)
+
+    def sizes(self, batch_sizes: Ints) -> dict[str, Floats]:
+        """Every size at every batch size: one row a batch size, one column a kernel."""
+        batches = np.asarray(batch_sizes, dtype=np.float64)
+        powers = np.stack([np.ones_like(batches), batches, batches * batches])
+        values = np.einsum("ekc,cb->ebk", self.coefficients, powers, optimize=False)
+        return dict(zip(SIZES, values, strict=True))
+
+
+_known: weakref.WeakKeyDictionary[Graph, KernelTable] = weakref.WeakKeyDictionary()
+
+
+def kernel_table(graph: Graph) -> KernelTable:
+    """The table of a graph, built once."""
+    if graph not in _known:
+        _known[graph] = _build(graph)
+    return _known[graph]
+
+
+def _build(graph: Graph) -> KernelTable:
+    kinds = op_kinds(graph)
+    numbers: dict[tuple[object, ...], int] = {}
+    distinct: list[Kernel] = []
+    by_op = np.full((graph.n_ops, 3), -1, dtype=np.int64)
+    for op, kernels in enumerate(kernels_of(graph, _PROBES)):
+        for place, kernel in enumerate(kernels):
+            key = kernel.key()
+            if key not in numbers:
+                numbers[key] = len(distinct)
+                distinct.append(kernel)
+            by_op[op, place] = numbers[key]
+    probed = np.array([kernel.sizes for kernel in distinct], dtype=np.float64).reshape(len(distinct), len(SIZES), 3)
+    coefficients = np.einsum("keb,cb->ekc", probed, _TO_COEFFICIENTS)
+    return KernelTable(
+        work=np.array([kernel.work for kernel in distinct], dtype=np.int64),
+        item=np.array([kernel.item_bytes for kernel in distinct], dtype=np.int64),
+        is_bf16=np.array([kernel.is_bf16 for kernel in distinct], dtype=bool),
+        is_winograd=np.array([kernel.is_winograd for kernel in distinct], dtype=bool),
+        is_unaligned=np.array([kernel.is_unaligned for kernel in distinct], dtype=bool),
+        coefficients=np.where(np.abs(coefficients) < 1e-6, 0.0, coefficients),
+        op_kernels=by_op,
+        is_silent=np.array([kind in (OpKind.VIEW, OpKind.ALLOCATION) for kind in kinds]),
+        is_covered=np.array([kind != OpKind.UNCOSTED for kind in kinds]),
+    )

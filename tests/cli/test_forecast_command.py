@@ -1,0 +1,145 @@
+"""`traincast forecast`, from the command line to the exit code."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from traincast.__main__ import run
+
+ONE = ["resnet50", "--on", "V100-PCIe-32GB", "--batch", "128", "--method", "roofline"]
+SEVERAL = ["resnet18", "--on", "T4", "--on", "V100-PCIe-32GB", "--batch", "8,64", "--method", "roofline"]
+
+
+def told(capsys, *arguments):
+    assert run(["forecast", *arguments]) == 0
+    return capsys.readouterr().out
+
+
+def test_one_forecast_is_told_in_full(capsys):
+    out = told(capsys, *ONE, "--samples", "1281167", "--epochs", "90", "--price", "2.5")
+    lines = {line.split("  ")[0].strip() or line.split()[0]: line for line in out.splitlines() if line}
+    assert out.startswith("resnet50 on V100-PCIe-32GB, batch 128\nfp32, sgd, method roofline, host torch-eager\n")
+    for row in ("step", "samples/s", "FLOP utilisation", "epoch", "total", "cost", "peak memory"):
+        assert row in lines
+    for phase in ("forward", "loss", "backward", "optimizer"):
+        assert f"\n  {phase}  " in out
+    assert "Bound by compute" in out
+    assert "It fits: V100-PCIe-32GB has 31.5 GiB to use." in out
+    assert "90 epochs of 1,281,167 samples at $2.50 an hour" in out
+
+
+def test_json_has_base_units_and_intervals(capsys):
+    data = json.loads(told(capsys, *ONE, "--json"))
+    low, high = data["intervals"]["step_s"]
+    assert low < data["step_s"] < high
+    assert data["total_s"] is None
+    assert data["fits"] is True
+
+
+def test_several_are_a_table_with_a_row_each(capsys):
+    out = told(capsys, *SEVERAL, "--samples", "1000")
+    assert "resnet18 on 2 devices, 2 batch sizes" in out
+    rows = [line.split()[:2] for line in out.splitlines() if line.startswith(("T4 ", "V100-PCIe-32GB "))]
+    assert rows == [["T4", "8"], ["T4", "64"], ["V100-PCIe-32GB", "8"], ["V100-PCIe-32GB", "64"]]
+    assert "total" in out
+    assert "cost" not in out
+
+
+def test_what_is_given_twice_is_told_once(capsys):
+    data = json.loads(told(capsys, "resnet18", "--on", "T4", "--on", "T4", "--batch", "8,8", *SEVERAL[-2:], "--json"))
+    assert (data["device"], data["batch_size"]) == ("T4", 8)
+
+
+def test_several_in_json_are_a_list(capsys):
+    forecasts = json.loads(told(capsys, *SEVERAL, "--json"))["forecasts"]
+    assert [(one["device"], one["batch_size"]) for one in forecasts[1:3]] == [("T4", 64), ("V100-PCIe-32GB", 8)]
+
+
+def test_a_warning_about_all_is_told_once_and_one_about_some_names_them(capsys):
+    out = told(capsys, "resnet50", "--on", "T4", "--batch", "8,512", "--method", "paleo")
+    assert out.count("Paleo with a PPP of 1") == 1
+    assert out.count("It does not fit") == 1
+    assert "Warning: T4, batch 512: It does not fit" in out
+
+
+def test_options_reach_the_forecast(capsys):
+    options = ["--precision", "amp-fp16", "--optimizer", "adam", "--accumulate", "4", "--host", "tf2-keras"]
+    data = json.loads(told(capsys, *ONE, *options, "--input-samples-per-s", "10", "--json"))
+    assert (data["precision"], data["optimizer"], data["host"]) == ("amp-fp16", "adam", "tf2-keras")
+    assert (data["accumulation_steps"], data["bound_by"]) == (4, "input")
+    assert data["step_s"] == pytest.approx(12.8)
+    paleo = ["resnet50", "--on", "T4", "--batch", "8", "--method", "paleo", "--ppp", "0.5", "--json"]
+    assert json.loads(told(capsys, *paleo))["warnings"] == []
+
+
+def test_waiting_for_input_is_part_of_the_answer(capsys):
+    out = told(capsys, *ONE, "--input-samples-per-s", "10")
+    assert "waiting for input" in out
+    assert "Bound by the input" in out
+
+
+def test_what_does_not_fit_is_said_and_timed(capsys):
+    out = told(capsys, "gpt2-xl", "--on", "T4", "--batch", "1", "--optimizer", "adamw", "--method", "roofline")
+    assert "Warning: It does not fit" in out
+    assert "It fits" not in out
+    assert "samples/s" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "titles"),
+    [
+        (ONE, ["One step of resnet50 on V100-PCIe-32GB"]),
+        (SEVERAL, ["Step time of resnet18", "One step of resnet18, by phase"]),
+        ([*SEVERAL[:6], "8", *SEVERAL[7:]], ["Step time of resnet18"]),
+    ],
+)
+def test_a_page_shows_the_charts(capsys, tmp_path, arguments, titles):
+    page = tmp_path / "forecast.html"
+    told(capsys, *arguments, "--html", str(page))
+    text = page.read_text()
+    assert all(title in text for title in titles)
+
+
+def test_the_answer_needs_no_heavy_library():
+    code = (
+        "import sys; from traincast.__main__ import run; "
+        f"code = run(['forecast', *{ONE!r}]); "
+        "print(code, sorted({'torch', 'scipy', 'plotly'} & set(sys.modules)))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines()[-1] == "0 []"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["resnet50", "--on", "T5", "--batch", "8"], "No device named 'T5'"),
+        (["resnet50", "--on", "v100", "--batch", "8"], "'v100' could mean V100"),
+        (["resnet50", "--on", "4xT4", "--batch", "8"], "many come with 'traincast scale'"),
+        (["resnet51", "--on", "T4", "--batch", "8"], "No model named 'resnet51'"),
+        (["resnet50", "--on", "T4", "--batch", "0"], "batch size 0 is out of range"),
+        (["resnet50", "--on", "T4", "--batch", "8,-1"], "batch size -1 is out of range"),
+        (["resnet50", "--on", "T4", "--batch", "8;16"], "--batch '8;16' is not a whole number or a list of them"),
+        (["resnet50", "--on", "T4", "--batch", "9", "--accumulate", "2"], "A batch of 9 cannot be shared evenly"),
+        (["resnet50", "--on", "T4", "--batch", "8", "--samples", "0"], "n_samples cannot be 0"),
+        (["resnet50", "--on", "T4", "--batch", "8", "--epochs", "0"], "n_epochs cannot be 0"),
+        (["resnet50", "--on", "T4", "--batch", "8", "--price", "-2"], "price_usd_per_hour cannot be -2.0"),
+        (["resnet50", "--on", "T4", "--batch", "8", "--input-samples-per-s", "0"], "input_samples_per_s cannot be 0"),
+        (["resnet50", "--on", "T4", "--batch", "8", "--ppp", "0.5"], "PPP is a setting of the method paleo"),
+        (["resnet50", "--on", "T4", "--batch", "8", "--compiled"], "does not tell compiled apart"),
+        (["resnet50", "--on", "T4", "--batch", "8", "--host", "jax"], "No host named 'jax'"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_exit_code_2(capsys, arguments, words):
+    assert run(["forecast", "--method", "roofline", *arguments]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("Error: ")
+    assert words in err
+    assert err.count("\n") == 1
+
+
+def test_without_a_device_or_a_batch_there_is_no_question(capsys):
+    assert run(["forecast", "resnet50", "--on", "T4"]) == 2
+    assert "Missing option '--batch'" in capsys.readouterr().err

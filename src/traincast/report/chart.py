@@ -53,3 +53,4 @@ class Chart:
     log_x: bool = False
     log_y: bool = False
     reference_lines: tuple[ReferenceLine, ...] = ()
+    diagonal: bool = False  # where y equals x: predicted against measured

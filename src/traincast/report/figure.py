@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 # Paul Tol's bright scheme: distinct for colour-blind readers, on white and on black.
 COLORS = ("#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377", "#999999")
+_DASHED: dict[str, Any] = {"type": "line", "line": {"dash": "dash", "width": 1.5, "color": "#999999"}}
 _TRACE: dict[str, dict[str, Any]] = {
     "line": {"type": "scatter", "mode": "lines+markers"},
     "scatter": {"type": "scatter", "mode": "markers"},
@@ -41,7 +42,7 @@ def to_figure(chart: Chart, *, with_title: bool) -> dict[str, Any]:
         "showlegend": len(chart.series) > 1,
         "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0},
         "margin": {"l": 70, "r": 20, "t": 90 if with_title else 40, "b": 60},
-        "shapes": [_line(line, x_size, y_size) for line in chart.reference_lines],
+        "shapes": [_line(line, x_size, y_size) for line in chart.reference_lines] + _diagonal(chart, x_size, y_size),
         "annotations": [_label(line, chart, x_size, y_size) for line in chart.reference_lines],
     }
     if with_title:
@@ -115,12 +116,21 @@ def _is_finite(value: Any) -> bool:
 
 
 def _line(line: ReferenceLine, x_size: float, y_size: float) -> dict[str, Any]:
-    style = {"type": "line", "line": {"dash": "dash", "width": 1.5, "color": "#999999"}}
     if line.axis == "x":
         at = line.value / x_size
-        return {**style, "xref": "x", "yref": "paper", "x0": at, "x1": at, "y0": 0, "y1": 1}
+        return {**_DASHED, "xref": "x", "yref": "paper", "x0": at, "x1": at, "y0": 0, "y1": 1}
     at = line.value / y_size
-    return {**style, "xref": "paper", "yref": "y", "x0": 0, "x1": 1, "y0": at, "y1": at}
+    return {**_DASHED, "xref": "paper", "yref": "y", "x0": 0, "x1": 1, "y0": at, "y1": at}
+
+
+def _diagonal(chart: Chart, x_size: float, y_size: float) -> list[dict[str, Any]]:
+    """From the least to the largest x, in the units of both axes."""
+    values = [x for x in _x_values(chart) if _is_finite(x)]
+    if not (chart.diagonal and values):
+        return []
+    low, high = min(values), max(values)
+    at = {"x0": low / x_size, "x1": high / x_size, "y0": low / y_size, "y1": high / y_size}
+    return [{**_DASHED, "xref": "x", "yref": "y", **at}]
 
 
 def _label(line: ReferenceLine, chart: Chart, x_size: float, y_size: float) -> dict[str, Any]:

@@ -116,7 +116,7 @@ def show_value(value: Cell, show: Show) -> str:
     """A raw value as people read it; what is missing or not a number is a dash."""
     if value is None:
         return NOTHING
-    if show not in ("text", "shape"):
+    if show not in ("text", "name", "shape"):
         if math.isnan(value):
             return NOTHING
         if math.isinf(value):

@@ -25,6 +25,7 @@ import numpy as np
 
 import traincast as tc
 from traincast.frontend.models.registry import ZOO
+from traincast.hardware.catalog import all_devices
 from traincast.trace.lowering.lower import lower
 from traincast.trace.settings import Settings
 from traincast.trace.trace import Trace
@@ -120,6 +121,33 @@ def all_rows(repeat: int) -> Iterator[Row]:
     yield from captures(repeat)
     yield zoo_loads(repeat)
     yield from questions(repeat)
+    yield from forecasts(repeat)
+
+
+def forecasts(repeat: int) -> Iterator[Row]:
+    """Forecasts from a trace that is loaded and lowered."""
+    from traincast.api import forecast_many
+
+    trace = tc.load_model("resnet50")
+    for precision in ("fp32", "amp-fp16"):
+        yield one_forecast(trace, precision, 100 * repeat)
+    names = [device.name for device in all_devices() if device.kind == "gpu" and device.fp32_flop_per_s is not None]
+    batch_sizes = list(range(1, 10_000 // len(names) + 2))
+    yield Row(
+        what=f"sweep of ResNet-50 over {len(names)} GPUs x {len(batch_sizes)} batch sizes",
+        target=2.0,
+        samples=repeated(lambda: forecast_many(trace, names, batch_sizes).step_s, repeat),
+    )
+
+
+def one_forecast(trace: Trace, precision: str, repeat: int) -> Row:
+    tc.forecast(trace, "T4", 128, precision=precision)
+    sizes = iter(range(1, repeat + 1))
+    return Row(
+        what=f"one forecast of ResNet-50 ({precision}), each at another batch size",
+        target=1e-3,
+        samples=repeated(lambda: tc.forecast(trace, "T4", next(sizes), precision=precision).step_s, repeat),
+    )
 
 
 def cold_starts(repeat: int) -> Iterator[Row]:
@@ -129,6 +157,12 @@ def cold_starts(repeat: int) -> Iterator[Row]:
         what="`traincast layers resnet50`, from start to exit",
         target=0.6,
         samples=repeated(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL), repeat),
+    )
+    forecast = [*command[:-2], "forecast", "resnet50", "--on", "V100-PCIe-32GB", "--batch", "128"]
+    yield Row(
+        what="`traincast forecast resnet50 --on V100-PCIe-32GB --batch 128`, from start to exit",
+        target=0.6,
+        samples=repeated(lambda: subprocess.run(forecast, check=True, stdout=subprocess.DEVNULL), repeat),
     )
     parts = [child(_IMPORT) for _ in range(repeat)]
     yield Row(what="`import traincast`", target=0.3, samples=tuple(part["import_s"] for part in parts))

@@ -166,7 +166,7 @@ def _questions(
     from traincast.hardware.host import DEFAULT_HOST, find_host
     from traincast.kernels.methods import make_method
 
-    chosen = make_method(method, layout=layout, compiled=compiled, ppp=ppp)
+    chosen = make_method(method, layout=layout, ppp=ppp)
     found_host = find_host(host or DEFAULT_HOST)
     assumed = []
     if method == "paleo" and ppp is None:
@@ -183,6 +183,7 @@ def _questions(
             settings=settings,
             method=chosen,
             host=found_host,
+            compiled=compiled,
             warnings=(*warnings, *assumed),
             **run,
         )

@@ -128,7 +128,6 @@ def test_the_answer_needs_no_heavy_library():
         (["resnet50", "--on", "T4", "--batch", "8", "--price", "-2"], "price_usd_per_hour cannot be -2.0"),
         (["resnet50", "--on", "T4", "--batch", "8", "--input-samples-per-s", "0"], "input_samples_per_s cannot be 0"),
         (["resnet50", "--on", "T4", "--batch", "8", "--ppp", "0.5"], "PPP is a setting of the method paleo"),
-        (["resnet50", "--on", "T4", "--batch", "8", "--compiled"], "does not tell compiled apart"),
         (["resnet50", "--on", "T4", "--batch", "8", "--host", "jax"], "No host named 'jax'"),
     ],
 )

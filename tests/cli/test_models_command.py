@@ -19,6 +19,7 @@ FLAGS = {
     | OUTPUT_FLAGS,
     "memory": {"--batch", "--on", "--precision", "--optimizer", "--devices"} | MODEL_FLAGS | OUTPUT_FLAGS,
     "models": {"--json"},
+    "compare": {"--data", "--traces", "--set", "--method", "--by"} | OUTPUT_FLAGS,
     "devices": {"--vendor", "--arch", "--min-memory", "--json", "--devices"},
 }
 

@@ -331,8 +331,7 @@ def test_a_sweep_checks_every_batch_size():
         ({"method": "magic"}, "method 'magic' is not known"),
         ({"ppp": 0.5}, "PPP is a setting of the method paleo and means nothing to roofline"),
         ({"method": "paleo", "ppp": 2.0}, "above 0, at most 1, not 2.0"),
-        ({"layout": "nhwc"}, "The method roofline does not tell layout nhwc apart"),
-        ({"compiled": True}, "The method roofline does not tell compiled apart"),
+        ({"layout": "nhwc"}, "The method roofline does not tell layouts apart"),
         ({"precision": "half"}, "precision 'half' is not known"),
         ({"optimizer": "adamm"}, "optimizer 'adamm' is not known. Close names: adam"),
         ({"host": "tf3"}, "No host named 'tf3'"),
@@ -362,3 +361,10 @@ def test_layers_that_run_in_inference_have_no_backward():
     answer = roofline(trace, "T4", 4)
     assert (answer.backward_s, answer.optimizer_s) == (0, 0)
     assert answer.step_s == pytest.approx(answer.forward_s)
+
+
+def test_a_compiled_step_moves_fewer_bytes_and_says_that_nobody_measured_it():
+    eager, compiled = (tc.forecast("gpt2", "V100-PCIe-32GB", 8, compiled=compiled) for compiled in (False, True))
+    assert 0.6 * eager.step_s < compiled.step_s < eager.step_s
+    assert compiled.peak_memory_bytes == eager.peak_memory_bytes
+    assert any("no measurement has checked" in warning for warning in compiled.warnings)

@@ -23,7 +23,8 @@ def home(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("host", all_hosts(), ids=lambda host: host.name)
 def test_every_profile_has_times_and_a_source(host):
-    assert host.source
+    assert "benchmarks/fit_hosts.py" in host.source or host.source.startswith("a guess")  # what fits it again
+    assert "placeholder" not in host.source
     assert host.notes
     assert min(host.forward_dispatch_s, host.backward_dispatch_s, host.optimizer_dispatch_s) > 0
 

@@ -176,3 +176,20 @@ def test_the_shipped_coefficients_say_where_they_come_from():
     assert provenance["refit"].startswith("python -m traincast.kernels.refit")
     assert sum(provenance["rows"].values()) > 30_000
     assert set(provenance["held_out_percent"]) == set(provenance["rows"])
+
+
+@pytest.mark.parametrize(
+    ("device", "precision", "words"),
+    [
+        ("H100-SXM5-80GB", "amp-fp16", "No GPU like H100-SXM5-80GB was measured (the generation Hopper)"),
+        ("RTX-3090", "amp-bf16", "amp-bf16 was never measured"),
+        ("generic-cpu", "fp32", "is a CPU and the method was fitted on GPUs"),
+    ],
+)
+def test_outside_what_was_measured_the_interval_widens_and_says_why(device, precision, words):
+    graph = lower(tc.load_model("resnet18"), settings=Settings(precision, "sgd"))
+    inside = Traincast().op_times(graph, V100, np.array([8]), precision="fp32")
+    found = Traincast().op_times(graph, find_device(device), np.array([8]), precision=precision)
+    assert any(words in warning for warning in found.warnings)
+    assert inside.warnings == ()
+    assert (found.log_sd >= 1.3 * inside.log_sd).all()

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from traincast.hardware.host import find_host
 from traincast.kernels.coefficients import NAMES, Coefficients, prior_coefficients
 from traincast.kernels.kernels_of import SIZES
 from traincast.kernels.refit.block import Block, residuals
@@ -105,9 +106,9 @@ def test_a_part_of_a_block_predicts_as_it_does_in_the_whole():
 
 def test_a_step_is_never_shorter_than_its_dispatch():
     block = made_block()
-    slow_host = Coefficients(TRUE.values | {"dispatch_s": np.log(10.0)})
-    busy = Block(**{**{f: getattr(block, f) for f in Block.__dataclass_fields__}, "n_dispatched": np.ones(200)})
-    assert busy.predict(slow_host) == pytest.approx(np.full(200, 10.0))
+    n_ops = np.full(200, 10.0 / find_host("torch-eager").forward_dispatch_s)  # ten seconds of dispatch
+    busy = Block(**{**{f: getattr(block, f) for f in Block.__dataclass_fields__}, "n_dispatched": n_ops})
+    assert busy.predict(TRUE) == pytest.approx(np.full(200, 10.0))
 
 
 def test_held_out_errors_give_an_interval_that_holds_eight_of_ten():

@@ -85,6 +85,24 @@ def test_reference_lines_share_the_unit_and_know_log_axes():
     assert (layout["shapes"][0]["x0"], layout["annotations"][0]["x"]) == (2, 2)
 
 
+def test_a_diagonal_is_where_y_equals_x_and_gives_both_axes_one_unit():
+    series = (Series(name="rows", x=[0.002, 0.5], y=[0.003, 2.0]),)
+    axes = {"x_show": "duration", "y_show": "duration", "series": series}
+    layout = to_figure(a_chart(diagonal=True, **axes), with_title=False)["layout"]
+    (line,) = layout["shapes"]
+    assert (line["x0"], line["x1"]) == (line["y0"], line["y1"]) == (pytest.approx(2), pytest.approx(500))
+    assert [layout[axis]["title"]["text"] for axis in ("xaxis", "yaxis")] == ["batch (ms)", "memory (ms)"]
+    layout = to_figure(a_chart(**axes), with_title=False)["layout"]
+    assert (layout["shapes"], layout["yaxis"]["title"]["text"]) == ([], "memory (s)")
+
+
+def test_names_that_need_two_rows_get_room_below_the_title():
+    few = tuple(Series(name=f"method {number}", x=[1], y=[1]) for number in range(3))
+    many = tuple(Series(name=f"a method with a long name {number}", x=[1], y=[1]) for number in range(7))
+    room = [to_figure(a_chart(series=s), with_title=True)["layout"]["margin"]["t"] for s in (few, many)]
+    assert room[0] < room[1]
+
+
 def test_log_axes_are_log():
     layout = to_figure(a_chart(log_x=True), with_title=False)["layout"]
     assert (layout["xaxis"].get("type"), layout["yaxis"].get("type")) == ("log", None)

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from traincast import __version__
+from traincast.cli.compare import compare
 from traincast.cli.devices import devices
 from traincast.cli.forecast import forecast
 from traincast.cli.layers import layers
@@ -37,3 +38,4 @@ app.command()(layers)
 app.command()(memory)
 app.command()(models)
 app.command()(devices)
+app.command()(compare)

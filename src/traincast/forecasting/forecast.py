@@ -116,7 +116,8 @@ class Forecast:
         if self.is_covered.all():
             return 1.0
         batch = np.array([self.question.micro_batch_size])
-        flop, moved = op_flop(self.question.graph, batch)[0], op_bytes(self.question.graph, batch)[0]
+        graph = self.question.timed_graph
+        flop, moved = op_flop(graph, batch)[0], op_bytes(graph, batch)[0]
         uncovered_flop = flop[~self.is_covered].sum() / max(flop.sum(), 1.0)
         uncovered_bytes = moved[~self.is_covered & (flop == 0)].sum() / max(moved.sum(), 1.0)
         return float((1 - uncovered_flop) * (1 - uncovered_bytes))
@@ -138,6 +139,8 @@ class Forecast:
         """What to know before relying on it."""
         question = self.question
         found = [*question.warnings, *self.method_warnings]
+        if question.compiled:
+            found.append("Compiled steps are a model of fused pointwise chains that no measurement has checked yet.")
         peak = question.device.peak(question.settings.precision)
         if peak.is_fallback:
             found.append(f"{self.device} has no {peak.asked} units: its products run at the {peak.used} rate.")

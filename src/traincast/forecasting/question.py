@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from traincast.errors import InputError
 from traincast.hardware.device import Device
@@ -12,6 +12,7 @@ from traincast.hardware.host import Host
 from traincast.kernels.method import Method
 from traincast.trace.check import check_batch_size
 from traincast.trace.graph import Graph
+from traincast.trace.lowering.fuse import fuse
 from traincast.trace.lowering.lower import lower
 from traincast.trace.settings import Settings
 from traincast.trace.trace import Trace
@@ -27,6 +28,7 @@ class Question:
     settings: Settings
     method: Method
     host: Host
+    compiled: bool = False  # chains of pointwise ops run as one kernel each
     accumulation_steps: int = 1
     n_samples: int | None = None
     n_epochs: int = 1
@@ -62,13 +64,19 @@ class Question:
         return str(getattr(self.method, "layout", "nchw"))
 
     @property
-    def compiled(self) -> bool:
-        return bool(getattr(self.method, "compiled", False))
+    def graph(self) -> Graph:
+        """What the device runs, op by op."""
+        return lower(self.trace, target="cpu" if self.device.kind == "cpu" else "cuda", settings=self.settings)
 
     @property
-    def graph(self) -> Graph:
-        """What the device runs."""
-        return lower(self.trace, target="cpu" if self.device.kind == "cpu" else "cuda", settings=self.settings)
+    def timed_graph(self) -> Graph:
+        """The same as it is timed: what a compiler joins is one op. Memory is told of the ops before that."""
+        return fuse(self.graph) if self.compiled else self.graph
+
+    @property
+    def timed_host(self) -> Host:
+        """A compiled step calls kernels only: its views were worked out beforehand."""
+        return replace(self.host, view_dispatch_s=0.0) if self.compiled else self.host
 
 
 def _check_count(name: str, value: object) -> None:

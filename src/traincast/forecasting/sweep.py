@@ -108,13 +108,13 @@ def forecast_many(questions: Sequence[Question], batch_sizes: Sequence[int]) -> 
 
 
 def _steps(question: Question, batch_sizes: Ints) -> DeviceSteps:
-    graph, device = question.graph, question.device
+    graph, device = question.timed_graph, question.device
     micro_batches = batch_sizes // question.accumulation_steps
     times = question.method.op_times(graph, device, micro_batches, precision=question.settings.precision)
     timeline = step_timeline(
         graph,
         times,
-        question.host,
+        question.timed_host,
         n_micro_steps=question.accumulation_steps,
         is_synchronous=device.kind == "cpu",
     )

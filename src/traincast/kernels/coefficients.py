@@ -36,8 +36,8 @@ def _priors() -> dict[str, Prior]:
         # What a device sustains: energy of a multiply-add's two flop in the whole board, at 12 nm.
         "energy_pj.simt": Prior(log(17.5), 0.05),
         "energy_pj.matrix": Prior(log(2.5), 0.5),
-        "energy_per_process": Prior(0.3, 0.15),  # exponent of the process in nm
-        "pascal": Prior(-0.15, 0.1),  # before Volta integers and floats share units
+        "energy_per_process": Prior(0.3, 0.15),  # exponent of the process in nm, down to 7 nm
+        "pascal": Prior(-0.15, 0.1),  # before Volta integers and floats share units; batched products do not show it
         "pascal_unaligned": Prior(-0.2, 0.2),
         "dram": Prior(log(0.88), 0.05),
         "dram.old_or_ecc": Prior(-0.15, 0.05),  # Pascal or older, or error correction inside GDDR memory
@@ -47,6 +47,9 @@ def _priors() -> dict[str, Prior]:
         "l2_reach": Prior(0.0, 0.5),  # how many times its size a cache still helps
         "launch_s": Prior(log(2.5e-6), 0.3),  # from one kernel's end to the next one's start
         "recurrent_step_s": Prior(log(15e-6), 0.5),
+        "tile_loss.batched": Prior(-0.2, 0.15),  # further loss in batched products
+        "tile_loss.convolution": Prior(-0.1, 0.15),  # the same in convolutions on scalar units
+        "k_overhead.convolution": Prior(0.5, 1.0),  # longer start-up on scalar units
         "winograd.fused": Prior(log(0.6), 0.1),  # of the rate, counting the products that are left
         "winograd.apart": Prior(log(0.75), 0.1),  # the same with transforms as kernels of their own
         "winograd.transform": Prior(log(1.5), 0.5),  # passes over the transformed patches
@@ -55,9 +58,11 @@ def _priors() -> dict[str, Prior]:
         "batch_norm.nhwc": Prior(0.0, 1.0),
         "pooling.nhwc": Prior(0.0, 1.0),
         # Each doubling of the channels of a group beyond 16.
+        # Widths other than 4, 8, 16 and 32.
+        "group_odd.nchw": Prior(0.0, 1.0),
+        "group_odd.nhwc": Prior(-0.5, 1.0),
         "group_width.nchw": Prior(0.0, 1.0),
         "group_width.nhwc": Prior(0.0, 1.0),
-        "dispatch_s": Prior(log(8e-6), 0.5),  # of an op by the host of an eager framework
         "split_k.matrices": Prior(log(1024), 0.5),  # least depth of a part when a product is cut along k
         "split_k.convolution": Prior(log(4096), 0.7),
         "split_k.weight": Prior(log(512), 1.5),
@@ -82,7 +87,7 @@ def _priors() -> dict[str, Prior]:
 _TIGHT, _LOOSE = 0.15, 1.0
 _EFFICIENCY = {
     (work, unit): (
-        log((0.92 if work in (Work.LINEAR, Work.BATCHED) else 0.75) * (1.0 if unit == "simt" else 0.8)),
+        log((0.96 if work in (Work.LINEAR, Work.BATCHED) else 0.75) * (1.0 if unit == "simt" else 0.8)),
         _TIGHT if unit == "simt" else _LOOSE,
     )
     for work in Work

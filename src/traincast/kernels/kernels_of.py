@@ -19,6 +19,7 @@ from traincast.trace.traffic import op_bytes, tensor_bytes
 # `patches_2`, `patches_4`: patches of 2 x 2 and 4 x 4 outputs that Winograd's algorithms work on.
 SIZES = ("b", "m", "n", "k", "flop", "bytes", "image", "patches_2", "patches_4")
 _LONG_ROW = 1024
+_FAST_GROUP_WIDTHS = {4, 8, 16, 32}
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +191,15 @@ def _one_convolution(
         patches_2=made[:, 0] * np.ceil(made[:, 2:] / 2).prod(axis=1),
         patches_4=made[:, 0] * np.ceil(made[:, 2:] / 4).prod(axis=1),
         is_winograd=bool(three and max(stride) == 1 and max(dilation) == 1 and groups == 1),
-        is_unaligned=bool(c_in[0] % 8 or c_out[0] % 8) and not depthwise,
+        is_unaligned=_is_odd_convolution(int(c_in[0]), int(c_out[0]), groups),
     )
+
+
+def _is_odd_convolution(c_in: int, c_out: int, groups: int) -> bool:
+    """Channels that do not fill matrix units. For groups libraries have fast kernels at four widths only."""
+    if groups > 1:
+        return c_in > 1 and not {c_in, c_out} <= _FAST_GROUP_WIDTHS
+    return bool(c_in % 8 or c_out % 8)
 
 
 def _attention(op: _Op) -> list[Kernel]:

@@ -9,14 +9,13 @@ from traincast.trace.settings import check_choice
 METHODS = ("traincast", "roofline", "paleo", "layerwise")
 
 
-def make_method(name: str, *, layout: str = "nchw", compiled: bool = False, ppp: float | None = None) -> Method:
+def make_method(name: str, *, layout: str = "nchw", ppp: float | None = None) -> Method:
     """A method with its settings; a setting that the method has no use for is refused, not ignored."""
     check_choice("method", name, METHODS)
     if ppp is not None and name != "paleo":
         raise InputError(f"PPP is a setting of the method paleo and means nothing to {name}: leave it out.")
-    if name != "traincast" and (layout != "nchw" or compiled):
-        given = "compiled" if compiled else f"layout {layout}"
-        raise InputError(f"The method {name} does not tell {given} apart: leave it out, or use the method traincast.")
+    if name != "traincast" and layout != "nchw":
+        raise InputError(f"The method {name} does not tell layouts apart: leave {layout} out, or use traincast.")
     if name == "roofline":
         from traincast.kernels.roofline import Roofline
 
@@ -31,4 +30,4 @@ def make_method(name: str, *, layout: str = "nchw", compiled: bool = False, ppp:
         return Layerwise()
     from traincast.kernels.predictor import Traincast
 
-    return Traincast(layout=layout, compiled=compiled)
+    return Traincast(layout=layout)

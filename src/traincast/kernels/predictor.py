@@ -10,6 +10,7 @@ from traincast.errors import InputError
 from traincast.hardware.device import Device
 from traincast.kernels.ceilings import DeviceFigures, ceilings
 from traincast.kernels.coefficients import ERROR_GROUP, LAYOUTS, Coefficients, shipped
+from traincast.kernels.domain import outside
 from traincast.kernels.method import OpTimes
 from traincast.kernels.seconds import Kernels, kernel_seconds
 from traincast.kernels.table import kernel_table
@@ -21,7 +22,6 @@ class Traincast:
     """The default method. `layout` is how images lie in memory; `coefficients` default to those of the package."""
 
     layout: str = "nchw"
-    compiled: bool = False
     coefficients: Coefficients = field(default_factory=lambda: shipped().coefficients)
     name: str = "traincast"
 
@@ -42,12 +42,14 @@ class Traincast:
         limits = ceilings(DeviceFigures.of(device), self.coefficients)
         times = kernel_seconds(kernels, limits, self.coefficients, layout=self.layout, tf32=precision != "fp32")
         group = ERROR_GROUP[table.work[table.op_kernels[:, 0]]]
+        factor, warnings = outside(device, precision)
         return OpTimes(
             seconds=_by_op(times.seconds, table.op_kernels),
             compute_s=_by_op(times.compute_s, table.op_kernels),
-            log_sd=shipped().step_log_sd[group],
+            log_sd=factor * shipped().step_log_sd[group],
             error_group=group,
             is_covered=table.is_covered,
+            warnings=warnings,
         )
 
 

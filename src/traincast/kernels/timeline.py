@@ -88,7 +88,7 @@ def step_timeline(
     phase_s[:, : Phase.OPTIMIZER] *= n_micro_steps
     step_s = phase_s.sum(axis=1)
     # Row by row: one product of matrices would start BLAS threads, which on a busy machine cost more than the work.
-    groups = np.unique(times.error_group)
+    groups = np.arange(times.error_group.max(initial=0) + 1)
     weights = (times.error_group == groups[:, None]) * (times.log_sd * repeats)
     spread_s = np.stack([times.seconds @ row for row in weights])
     return StepTimeline(

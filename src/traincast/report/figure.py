@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 # Paul Tol's bright scheme: distinct for colour-blind readers, on white and on black.
 COLORS = ("#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377", "#999999")
+_LEGEND_ROW_PX, _LEGEND_MARK_PX, _LETTER_PX, _LEGEND_WIDTH_PX = 30, 45, 8, 850
 _DASHED: dict[str, Any] = {"type": "line", "line": {"dash": "dash", "width": 1.5, "color": "#999999"}}
 _TRACE: dict[str, dict[str, Any]] = {
     "line": {"type": "scatter", "mode": "lines+markers"},
@@ -30,7 +31,8 @@ _TRACE: dict[str, dict[str, Any]] = {
 def to_figure(chart: Chart, *, with_title: bool) -> dict[str, Any]:
     """Data and layout for plotly. Each axis is divided by one unit, which joins its label: 'memory (GiB)'."""
     x_size, x_unit = _axis_unit(_x_values(chart), chart.x_show)
-    y_size, y_unit = _axis_unit(_y_values(chart), chart.y_show)
+    y_size, y_unit = (x_size, x_unit) if chart.diagonal else _axis_unit(_y_values(chart), chart.y_show)
+    legend_px = _LEGEND_ROW_PX * _legend_rows(chart)
     layout: dict[str, Any] = {
         "xaxis": _axis(chart.x_label, x_unit, is_log=chart.log_x),
         "yaxis": _axis(chart.y_label, y_unit, is_log=chart.log_y),
@@ -41,17 +43,23 @@ def to_figure(chart: Chart, *, with_title: bool) -> dict[str, Any]:
         "hovermode": "closest",
         "showlegend": len(chart.series) > 1,
         "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0},
-        "margin": {"l": 70, "r": 20, "t": 90 if with_title else 40, "b": 60},
-        "shapes": [_line(line, x_size, y_size) for line in chart.reference_lines] + _diagonal(chart, x_size, y_size),
+        "margin": {"l": 70, "r": 20, "t": legend_px + (60 if with_title else 10), "b": 60},
+        "shapes": [_line(line, x_size, y_size) for line in chart.reference_lines] + _diagonal(chart, x_size),
         "annotations": [_label(line, chart, x_size, y_size) for line in chart.reference_lines],
     }
     if with_title:
-        layout["title"] = {"text": _escaped(chart.title)}
+        layout["title"] = {"text": _escaped(chart.title), "y": 0.97, "yanchor": "top"}
     if chart.kind not in ("bar", "stacked_bar"):
         layout["yaxis"]["rangemode"] = "normal" if chart.log_y else "tozero"
     figure = {"data": [_trace(series, chart, x_size, y_size) for series in chart.series], "layout": layout}
     result: dict[str, Any] = plain(figure)
     return result
+
+
+def _legend_rows(chart: Chart) -> int:
+    """How many rows the names take above an image of the usual width: plotly sets them in columns of one width."""
+    widest_px = max((_LEGEND_MARK_PX + _LETTER_PX * len(series.name) for series in chart.series), default=0)
+    return max(1, math.ceil(len(chart.series) * widest_px / _LEGEND_WIDTH_PX))
 
 
 def _trace(series: Series, chart: Chart, x_size: float, y_size: float) -> dict[str, Any]:
@@ -123,13 +131,13 @@ def _line(line: ReferenceLine, x_size: float, y_size: float) -> dict[str, Any]:
     return {**_DASHED, "xref": "paper", "yref": "y", "x0": 0, "x1": 1, "y0": at, "y1": at}
 
 
-def _diagonal(chart: Chart, x_size: float, y_size: float) -> list[dict[str, Any]]:
-    """From the least to the largest x, in the units of both axes."""
+def _diagonal(chart: Chart, x_size: float) -> list[dict[str, Any]]:
+    """From the least to the largest x; both axes have one unit."""
     values = [x for x in _x_values(chart) if _is_finite(x)]
     if not (chart.diagonal and values):
         return []
-    low, high = min(values), max(values)
-    at = {"x0": low / x_size, "x1": high / x_size, "y0": low / y_size, "y1": high / y_size}
+    low, high = min(values) / x_size, max(values) / x_size
+    at = {"x0": low, "x1": high, "y0": low, "y1": high}
     return [{**_DASHED, "xref": "x", "yref": "y", **at}]
 
 

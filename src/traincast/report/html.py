@@ -38,7 +38,7 @@ def _chart(chart: Chart, number: int) -> str:
 
 
 def _table(table: Table, *, with_title: bool) -> str:
-    kinds = ["number" if column.is_numeric else column.show for column in table.columns]  # or "text", "shape"
+    kinds = ["number" if c.is_numeric else "shape" if c.show == "shape" else "text" for c in table.columns]
     head = "".join(
         f'<th scope="col" class="{kind}">{escape(column.header)}</th>'
         for kind, column in zip(kinds, table.columns, strict=True)

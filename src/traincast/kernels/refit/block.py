@@ -9,10 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traincast.hardware.catalog import find_device
+from traincast.hardware.host import find_host
 from traincast.kernels.ceilings import Ceilings, DeviceFigures, ceilings
 from traincast.kernels.coefficients import Coefficients
 from traincast.kernels.seconds import Kernels, kernel_seconds
 from traincast.trace.graph import Floats, Ints
+
+_FLOOR_POWER = 1.5
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -35,6 +38,7 @@ class Block:
     layout: str = "nchw"
     tf32: bool = False
     idle_s: float = 0.0  # rest between kernels, in which a board at its power limit recovers
+    switching: float = 1.0  # energy of an op relative to random operands: zeros switch fewer bits
     n_dispatched: Floats | None = None  # ops of a queue of kernels, which hides their dispatch; None: lone calls
 
     @property
@@ -46,9 +50,9 @@ class Block:
         seconds = self.kernel_seconds(coefficients)
         device_s = np.bincount(self.row, weights=seconds * self.count, minlength=self.n_rows)
         if self.n_dispatched is not None:
-            return np.maximum(device_s, self.n_dispatched * np.exp(coefficients["dispatch_s"]))
+            return np.maximum(device_s, self.n_dispatched * find_host("torch-eager").forward_dispatch_s)
         # The floor was read from rows that have a small kernel in them: adding it in full would count that twice.
-        return np.cbrt(device_s**1.5 + self.floor_s**1.5) ** 2
+        return (device_s**_FLOOR_POWER + self.floor_s**_FLOOR_POWER) ** (1 / _FLOOR_POWER)
 
     def kernel_seconds(self, coefficients: Coefficients) -> Floats:
         """Seconds of every kernel, once."""
@@ -63,7 +67,7 @@ class Block:
             for field in DeviceFigures.__dataclass_fields__
         }
         busy_s = np.maximum(self.kernels.sizes["flop"] / columns["simt_flop_per_s"], 1e-9)
-        columns["tdp_w"] = columns["tdp_w"] * (1.0 + self.idle_s / busy_s)
+        columns["tdp_w"] = columns["tdp_w"] / self.switching * (1.0 + self.idle_s / busy_s)
         return ceilings(DeviceFigures(**columns), coefficients)
 
     def take(self, rows: NDArray[np.bool_]) -> Block:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from traincast.errors import InputError
 from traincast.hardware.catalog import find_device
 from traincast.kernels.kernels_of import SIZES
 from traincast.kernels.refit.block import Block
@@ -140,9 +141,14 @@ def neusight_steps(data: Path) -> Iterator[Step]:
             )
 
 
-def _is_known(device: str) -> bool:
+def _is_known(device: str, precision: str) -> bool:
     """Laptop cards whose clocks, and so rates, no public table gives are left out."""
-    return find_device(device).fp32_flop_per_s is not None
+    try:
+        find_device(device).peak(precision)
+        find_device(device).peak("fp32")
+    except InputError:
+        return False
+    return True
 
 
 _LAMBDA_TRACES = {
@@ -155,12 +161,14 @@ _LAMBDA_TRACES = {
 def lambda_steps(data: Path) -> Iterator[Step]:
     """NVIDIA examples on one GPU, full steps; fp32 rows of cards with tf32 units ran in tf32."""
     for row in read_rows(data / "e2e" / "lambda.csv"):
-        if row["num_gpus"] != "1" or row["model"] not in _LAMBDA_TRACES or not _is_known(row["gpu"]):
+        if row["num_gpus"] != "1" or row["model"] not in _LAMBDA_TRACES:
             continue
         throughput = float(row["throughput"])
         if row["flag"] == "bert_steps_overcounted":
             throughput /= float(row["overcount"])
         precision = "amp-fp16" if row["precision"] == "fp16" else "tf32" if row["tf32_allowed"] == "1" else "fp32"
+        if not _is_known(row["gpu"], precision):
+            continue
         batch_size = int(float(row["batch_size"]))
         is_apex = precision == "amp-fp16" and row["model"] != "resnet50"
         optimizer = "momentum" if row["model"] == "resnet50" else "adam"

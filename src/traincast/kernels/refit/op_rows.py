@@ -19,6 +19,8 @@ from traincast.trace.graph import Floats
 
 # Rows below this roofline time show the machine's floor; they give it and are not scored.
 _FLOOR_ROOFLINE_S = 2e-6
+_IDLE_S = 1e-4  # between two timed calls: synchronisation and the next call
+_ZEROS_SWITCHING = 0.85  # convolutions were timed on zeros, products of matrices on random numbers
 _BINARY = ("add", "mul", "div", "pow")
 
 
@@ -118,7 +120,8 @@ def _block(name: str, rows: list[dict[str, str]], sizes: dict[str, Any]) -> Bloc
         observed_s=observed_s,
         floor_s=floor_s,
         tags=tags,
-        idle_s=1e-4,
+        idle_s=_IDLE_S,
+        switching=1.0 if name == "gemm" else _ZEROS_SWITCHING,
     )
 
 

@@ -1,0 +1,96 @@
+"""The fit without each GPU and without each split of families, kept in folds.json beside the traces."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from traincast.kernels.coefficients import NAMES, Coefficients, shipped
+from traincast.kernels.refit.fit import Problem, as_point, fit, fit_without
+from traincast.kernels.refit.sets import WEIGHTS, sample_ops
+from traincast.report.files import write_file
+from traincast.validation.blocks import Blocks
+from traincast.validation.fingerprint import fingerprint
+from traincast.validation.progress import tracked
+from traincast.validation.splits import Split
+
+FILE = "folds.json"
+
+
+def problem_of(blocks: Blocks) -> Problem:
+    """The rows that the shipped coefficients are fitted to, with what each set counts for."""
+    rows = (*(sample_ops(block) for block in blocks.ops), *blocks.models)
+    return Problem(rows, tuple(WEIGHTS[block.name] for block in rows))
+
+
+def load_fits(problem: Problem, splits: Sequence[Split], folder: Path, *, are_real: bool = False) -> list[Coefficients]:
+    """One fit a split, from the file or made and kept.
+
+    The shortcut starts at the full fit, keeps its Jacobian and stops on the way: what it has seen of the left-out rows
+    does not quite go away. `are_real` fits every split anew, a minute or two each.
+    """
+    if are_real:
+        return [load_real_fit(problem, split, folder) for split in tracked(splits, "Fitting anew without each split")]
+    key = fits_key(problem)
+    stored = _read(folder / FILE, key)
+    missing = [split for split in splits if split.name not in stored]
+    if missing:
+        fitted = shipped().coefficients
+        jacobian = next(problem.jacobian(as_point(fitted)) for _ in tracked(["all"], "Linearising the fit"))
+        for split in tracked(missing, "Fitting without each GPU and family"):
+            found = fit_without(problem, fitted, jacobian, [split.rows(block) for block in problem.blocks])
+            stored[split.name] = [round(value, 7) for value in as_point(found).tolist()]
+        _write(folder / FILE, key, stored)
+    return [_coefficients(stored[split.name]) for split in splits]
+
+
+def load_real_fit(problem: Problem, split: Split, folder: Path, *, n_steps: int = 10) -> Coefficients:
+    """The fit without a split by least squares on the remaining rows alone, with Jacobians of its own."""
+    key, name = fits_key(problem), f"real fit {split.name}"
+    stored = _read(folder / FILE, key)
+    if name not in stored:
+        found = fit(without(problem, split), start=shipped().coefficients, n_steps=n_steps)
+        stored[name] = [round(value, 7) for value in as_point(found).tolist()]
+        _write(folder / FILE, key, stored)
+    return _coefficients(stored[name])
+
+
+def without(problem: Problem, split: Split) -> Problem:
+    """The problem of the other rows; each of them counts for what it did before."""
+    kept, weights = [], []
+    for block, weight in zip(problem.blocks, problem.weights, strict=True):
+        rows = ~split.rows(block)
+        if rows.any():
+            kept.append(block.take(rows))
+            weights.append(weight * rows.sum() / block.n_rows)
+    return Problem(tuple(kept), tuple(weights))
+
+
+def fits_key(problem: Problem) -> str:
+    """Of the errors of all rows under the shipped coefficients: other rows, coefficients or code make others."""
+    point = as_point(shipped().coefficients)
+    how = (files("traincast") / "kernels" / "refit" / "fit.py").read_bytes()
+    return fingerprint(point.tobytes(), np.round(problem.errors(point), 9).tobytes(), how)
+
+
+def _coefficients(values: list[float]) -> Coefficients:
+    return Coefficients(dict(zip(NAMES, values, strict=True)))
+
+
+def _read(path: Path, key: str) -> dict[str, list[float]]:
+    """Fits by name; none of another key."""
+    try:
+        stored: dict[str, Any] = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    fits: dict[str, list[float]] = stored.get("fits", {}) if stored.get("key") == key else {}
+    return fits
+
+
+def _write(path: Path, key: str, stored: dict[str, list[float]]) -> None:
+    write_file(path, json.dumps({"key": key, "fits": stored}) + "\n")

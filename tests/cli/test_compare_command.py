@@ -1,0 +1,42 @@
+"""`traincast compare`: wrong input is one sentence, and it comes before the minutes of work."""
+
+import pytest
+
+from traincast.__main__ import run
+
+FILES = ("e2e/lambda.csv", "e2e/neusight.csv", "e2e/timm_infer_rtx3090.csv", "e2e/timm_train_rtx3090.csv")
+OPS = ("conv", "elementwise", "elementwise_amd", "gemm_amd", "gemm_bmm", "gemm_linear", "softmax_ln")
+
+
+@pytest.fixture
+def data(tmp_path):
+    for name in (*FILES, *(f"ops/{op}.csv.gz" for op in OPS)):
+        path = tmp_path / "data" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    return tmp_path / "data"
+
+
+def refused(capsys, *arguments):
+    assert run(["compare", *map(str, arguments)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert len(err.strip().splitlines()) == 1
+    return err
+
+
+def test_a_folder_without_measurements(capsys, tmp_path):
+    err = refused(capsys, "--data", tmp_path, "--traces", tmp_path)
+    assert "lacks e2e/lambda.csv and 10 more files" in err
+    assert "--data is the folder that holds ops/ and e2e/" in err
+
+
+def test_no_traces(capsys, data, tmp_path):
+    err = refused(capsys, "--data", data, "--traces", tmp_path / "nowhere")
+    assert "holds no traces" in err
+    assert "benchmarks/capture_models.py" in err
+
+
+def test_unknown_sets_and_methods(capsys, data, tmp_path):
+    assert "no set 'gem'" in refused(capsys, "--data", data, "--traces", tmp_path, "--set", "gem")
+    assert "no method 'magic'" in refused(capsys, "--data", data, "--traces", tmp_path, "--method", "magic")

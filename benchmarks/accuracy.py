@@ -1,6 +1,6 @@
 """How wrong are we? Every method on every public measurement, held out; writes docs/accuracy.md and its charts.
 
-    python benchmarks/accuracy.py --data ../shared/data --traces /tmp/traces [--write]
+    python benchmarks/accuracy.py --data ../shared/data [--traces DIR] [--write]
 
 Traces are those of capture_models.py. Takes about a quarter of an hour on one core; blocks and fits are kept beside
 the traces, and a second run takes seconds. Charts need kaleido and a Chrome; without, the page has none and says so.
@@ -13,6 +13,7 @@ import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 
+from traincast.kernels.refit.folders import USUAL_TRACES
 from traincast.report.chart import Chart
 from traincast.report.files import write_file
 from traincast.report.html import to_html
@@ -32,7 +33,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--traces", type=Path, required=True)
+    parser.add_argument("--traces", type=Path, default=USUAL_TRACES)
     parser.add_argument("--html", type=Path, help="also write an HTML report with every chart")
     parser.add_argument("--real-fits", action="store_true", help="fit every split anew, without the shortcut (an hour)")
     parser.add_argument("--no-refits", action="store_true", help="do not check the shortcut against refits (minutes)")

@@ -1,6 +1,6 @@
 """Captures the models of the public measurements (timm, Hugging Face) once, for `accuracy.py` and the refit.
 
-    python benchmarks/capture_models.py --data ../shared/data --traces /tmp/traces [--timm DIR] [--set timm-train]
+    python benchmarks/capture_models.py --data ../shared/data [--traces DIR] [--timm DIR] [--set timm-train]
 
 timm imports torchvision, whose wheel does not load on a CPU build of torch; `--shim FILE` is run before timm to
 declare the operators it misses. Attention is taken apart where the measurement was made before PyTorch fused it
@@ -21,6 +21,8 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from traincast.kernels.refit.folders import USUAL_TRACES
 
 Job = tuple[str, Any]  # file name without suffix, and a function that makes the trace
 
@@ -132,7 +134,7 @@ def _route_to_one_expert(seqlen: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--traces", type=Path, required=True)
+    parser.add_argument("--traces", type=Path, default=USUAL_TRACES)
     parser.add_argument("--timm", type=Path, help="folder that holds the timm package")
     parser.add_argument("--shim", type=Path, help="file to run before timm is imported")
     parser.add_argument("--set", choices=("timm-train", "timm-inference", "transformers"), required=True)

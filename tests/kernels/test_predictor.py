@@ -15,7 +15,8 @@ from traincast.kernels.ceilings import DeviceFigures, ceilings
 from traincast.kernels.coefficients import prior_coefficients, shipped
 from traincast.kernels.kernels_of import SIZES
 from traincast.kernels.predictor import Traincast
-from traincast.kernels.seconds import Kernels, kernel_seconds
+from traincast.kernels.refit.block import Kernels
+from traincast.kernels.seconds import kernel_seconds, plan_of
 from traincast.kernels.table import kernel_table
 from traincast.kernels.work import Work
 from traincast.trace.flop import op_flop
@@ -42,7 +43,8 @@ def lone_kernel(work, *, item=4, is_winograd=False, **sizes):
 def seconds_of(kernels, device, *, coefficients=None, layout="nchw", tf32=False):
     chosen = coefficients or shipped().coefficients
     limits = ceilings(DeviceFigures.of(device), chosen)
-    return float(kernel_seconds(kernels, limits, chosen, layout=layout, tf32=tf32).seconds[0])
+    plan = plan_of(kernels.kinds, limits, chosen, layout=layout, tf32=tf32)
+    return float(kernel_seconds(plan, kernels.sizes).seconds[0])
 
 
 def product(m, n, k, *, b=1, item=4, work=Work.LINEAR):
@@ -71,7 +73,7 @@ def test_a_convolution_and_its_gradients_are_told_apart_by_groups(groups, work):
     layer = torch.nn.Conv2d(32, 32, 3, groups=groups, device="meta")
     two = torch.nn.Sequential(layer, torch.nn.Conv2d(32, 32, 3, groups=groups, device="meta"))
     graph = lower(tc.capture(two, lambda batch: torch.zeros(batch, 32, 8, 8)))
-    assert {Work(work + role) for role in range(3)} <= {Work(kind) for kind in kernel_table(graph).work}
+    assert {Work(work + role) for role in range(3)} <= {Work(kind) for kind in kernel_table(graph).kinds.work}
 
 
 def test_a_large_product_runs_at_what_the_power_limit_leaves_of_the_peak():

@@ -6,11 +6,10 @@ import pytest
 from traincast.hardware.host import find_host
 from traincast.kernels.coefficients import NAMES, Coefficients, prior_coefficients
 from traincast.kernels.kernels_of import SIZES
-from traincast.kernels.refit.block import Block, residuals
+from traincast.kernels.refit.block import Block, Kernels, residuals
 from traincast.kernels.refit.fit import Problem, as_point, fit, fit_without
 from traincast.kernels.refit.folds import device_folds, family_folds, fit_folds, held_out
 from traincast.kernels.refit.spread import group_shares, kernel_log_sd, step_log_sds
-from traincast.kernels.seconds import Kernels
 from traincast.kernels.work import Work
 
 DEVICES = ("A100-PCIe-40GB", "P100-PCIe-16GB", "T4", "V100-PCIe-32GB")
@@ -115,7 +114,7 @@ def test_held_out_errors_give_an_interval_that_holds_eight_of_ten():
     rng = np.random.default_rng(1)
     shares = np.tile([0.5, 0.0, 0.0, 0.0, 0.5], (4000, 1))
     errors = 0.3 * rng.standard_normal(4000)
-    found = step_log_sds([errors], [shares], [4000.0])
+    found = step_log_sds([errors], [shares], [4000.0], ["nhwc"])["nhwc"]
     sd = np.sqrt(0.076**2 + 0.25 * found["matrix products"] ** 2 + 0.25 * found["other bytes"] ** 2)
     assert np.mean(np.abs(errors) < 1.2816 * sd) == pytest.approx(0.8, abs=0.03)
     assert kernel_log_sd(errors) == pytest.approx(0.3, rel=0.05)

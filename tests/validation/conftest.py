@@ -5,8 +5,7 @@ import pytest
 
 from traincast.kernels.coefficients import shipped
 from traincast.kernels.kernels_of import SIZES
-from traincast.kernels.refit.block import Block
-from traincast.kernels.seconds import Kernels
+from traincast.kernels.refit.block import Block, Kernels
 from traincast.kernels.work import Work
 
 

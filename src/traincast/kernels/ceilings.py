@@ -22,6 +22,7 @@ _REFERENCE_PROCESS_NM = 12.0
 _SMALLEST_MEASURED_NM, _SMALLER_EXPONENT = 7.0, 1.06
 _DOUBLINGS = 6  # 2^4 = 16: how suddenly the power limit sets in
 _L2_BYTES_PER_CLOCK = 64.0
+_VOLTA_KERNELS = ("Volta", "Turing")  # both run the library kernels named after Volta
 _OLD_ARCHITECTURES = ("Kepler", "Maxwell", "Pascal")
 # Stand-ins for figures that a user's device file may leave out; the forecast then says that it guesses.
 _DEFAULT_CLOCK_HZ, _DEFAULT_L2_BYTES, _DEFAULT_PROCESS_NM = 1.5e9, 6 * 2**20, 8.0
@@ -43,6 +44,7 @@ class DeviceFigures:
     tdp_w: Column  # infinite: no limit known
     process_nm: Column
     is_pascal: Column  # Pascal or older
+    is_volta: Column  # Volta or Turing
     has_inline_ecc: Column
     has_fp32_matrix: Column  # fp32 products run on matrix units
     is_amd: Column
@@ -63,6 +65,7 @@ class DeviceFigures:
             tdp_w=device.tdp_w or np.inf,
             process_nm=device.process_nm or _DEFAULT_PROCESS_NM,
             is_pascal=float(device.arch in _OLD_ARCHITECTURES),
+            is_volta=float(device.arch in _VOLTA_KERNELS),
             has_inline_ecc=float(device.inline_ecc),
             has_fp32_matrix=device.fp32_matrix_flop_per_s is not None,
             is_amd=float(device.vendor == "AMD"),
@@ -88,6 +91,7 @@ class Ceilings:
     l2_reach_bytes: Column
     n_sm: Column
     is_pascal: Column
+    is_volta: Column
 
 
 def within_power(rate: Column, limit: Column) -> Column:
@@ -133,4 +137,5 @@ def ceilings(figures: DeviceFigures, coefficients: Coefficients) -> Ceilings:
         l2_reach_bytes=figures.l2_bytes * np.exp(coefficients["l2_reach"]),
         n_sm=figures.n_sm,
         is_pascal=figures.is_pascal,
+        is_volta=figures.is_volta,
     )

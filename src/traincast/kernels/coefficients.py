@@ -21,6 +21,9 @@ from traincast.trace.graph import Floats
 LAYOUT_WORKS = (*DEPTHWISE_WORKS, *GROUPED_WORKS)  # what layouts, more than units, make fast or slow
 UNITS = ("simt", "matrix")  # scalar units; tensor cores and their like
 LAYOUTS = ("nchw", "nhwc")
+# Where a step stands to what was measured: its GPU was, and images lie in this layout; or nobody measured its GPU.
+NEW_DEVICE = "new device"
+SITUATIONS = (*LAYOUTS, NEW_DEVICE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +50,22 @@ def _priors() -> dict[str, Prior]:
         "l2_reach": Prior(0.0, 0.5),  # how many times its size a cache still helps
         "launch_s": Prior(log(2.5e-6), 0.3),  # from one kernel's end to the next one's start
         "recurrent_step_s": Prior(log(15e-6), 0.5),
-        "tile_loss.batched": Prior(-0.2, 0.15),  # further loss in batched products
+        "tile_loss.batched": Prior(-0.2, 0.15),  # further loss in batched products where their tiles are not known
         "tile_loss.convolution": Prior(-0.1, 0.15),  # the same in convolutions on scalar units
+        "lone.convolution": Prior(log(0.15), 1.0),  # extra waves in convolutions on scalar units
         "k_overhead.convolution": Prior(0.5, 1.0),  # longer start-up on scalar units
-        "winograd.fused": Prior(log(0.6), 0.1),  # of the rate, counting the products that are left
-        "winograd.apart": Prior(log(0.75), 0.1),  # the same with transforms as kernels of their own
-        "winograd.transform": Prior(log(1.5), 0.5),  # passes over the transformed patches
+        # Winograd in one kernel: of the rate, counting the products that are left; energy of one; start-up as a
+        # length of k; extra waves.
+        "winograd.fused": Prior(log(0.8), 0.3),
+        "winograd.energy": Prior(0.0, 0.3),
+        "winograd.fused_start_up": Prior(log(200.0), 1.0),
+        "winograd.fused_lone": Prior(log(0.25), 1.0),
+        # Winograd with transforms as kernels of their own: of the rate; loss each halving of the tile; passes over the
+        # transformed patches; seconds that three small kernels take at least.
+        "winograd.apart": Prior(log(0.75), 0.3),
+        "winograd.apart_loss": Prior(-0.2, 0.15),
+        "winograd.transform": Prior(log(1.5), 0.5),
+        "winograd.transform_s": Prior(log(30e-6), 0.7),
         "winograd.weight": Prior(log(1.3), 0.7),  # speed-up of weight gradients
         "layout.change": Prior(log(0.7), 2.0),  # passes over the image where matrix units meet nchw
         "batch_norm.nhwc": Prior(0.0, 1.0),
@@ -64,12 +77,13 @@ def _priors() -> dict[str, Prior]:
         "group_width.nchw": Prior(0.0, 1.0),
         "group_width.nhwc": Prior(0.0, 1.0),
         "split_k.matrices": Prior(log(1024), 0.5),  # least depth of a part when a product is cut along k
-        "split_k.convolution": Prior(log(4096), 0.7),
+        "split_k.convolution": Prior(log(16384), 0.7),
         "split_k.weight": Prior(log(512), 1.5),
     }
     for unit in UNITS:
         priors |= {
             f"tile_loss.{unit}": Prior(-0.1, 0.1 if unit == "simt" else 0.3),  # each halving of the tile
+            f"lone.{unit}": Prior(log(0.1), 1.0),  # extra waves: the first ones hide no latencies
             f"k_overhead.{unit}": Prior(log(16.0), 1.0),
             f"unaligned.{unit}": Prior(-0.1, 0.15 if unit == "simt" else 0.5),
         }
@@ -87,7 +101,7 @@ def _priors() -> dict[str, Prior]:
 _TIGHT, _LOOSE = 0.15, 1.0
 _EFFICIENCY = {
     (work, unit): (
-        log((0.96 if work in (Work.LINEAR, Work.BATCHED) else 0.75) * (1.0 if unit == "simt" else 0.8)),
+        log((0.96 if work in (Work.LINEAR, Work.BATCHED) else 0.85) * (1.0 if unit == "simt" else 0.8)),
         _TIGHT if unit == "simt" else _LOOSE,
     )
     for work in Work
@@ -154,7 +168,7 @@ class Fitted:
     """What the package ships: coefficients, how far held-out rows were off, and what was fitted on what."""
 
     coefficients: Coefficients
-    step_log_sd: Floats  # one entry a group of ERROR_GROUPS: in a whole step, where kernels average out
+    step_log_sd: dict[str, Floats]  # by situation, one entry a group of ERROR_GROUPS: in a step kernels average out
     kernel_log_sd: Floats  # the same for one lone kernel
     provenance: dict[str, Any]
 
@@ -165,7 +179,9 @@ def shipped() -> Fitted:
     stored = json.loads((files("traincast") / "data" / "kernels" / "coefficients.json").read_text())
     return Fitted(
         coefficients=Coefficients({name: float(stored["values"][name]) for name in NAMES}),
-        step_log_sd=np.array([stored["log_sd"]["step"][group] for group in ERROR_GROUPS]),
+        step_log_sd={
+            name: np.array([stored["log_sd"]["step"][name][group] for group in ERROR_GROUPS]) for name in SITUATIONS
+        },
         kernel_log_sd=np.array([stored["log_sd"]["kernel"][group] for group in ERROR_GROUPS]),
         provenance=stored["provenance"],
     )

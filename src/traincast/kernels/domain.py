@@ -15,6 +15,11 @@ _CPU = 3.0
 _MEASURED_PRECISIONS = ("fp32", "tf32", "amp-fp16")
 
 
+def is_fitted(device: Device) -> bool:
+    """Whether some fitted row ran on this very device."""
+    return device.name in shipped().provenance["devices"]
+
+
 @cache
 def fitted_architectures() -> frozenset[str]:
     """The chip generations that some fitted row ran on."""

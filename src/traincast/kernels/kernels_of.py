@@ -19,6 +19,7 @@ from traincast.trace.traffic import op_bytes, tensor_bytes
 # `patches_2`, `patches_4`: patches of 2 x 2 and 4 x 4 outputs that Winograd's algorithms work on.
 SIZES = ("b", "m", "n", "k", "flop", "bytes", "image", "patches_2", "patches_4")
 _LONG_ROW = 1024
+_WINOGRAD_BLOCKS = ((1, 4, 8), (2, 4, 4), (2, 2, 8), (4, 4, 2), (4, 2, 4), (4, 1, 8))  # images, rows, columns
 _FAST_GROUP_WIDTHS = {4, 8, 16, 32}
 
 
@@ -188,11 +189,20 @@ def _one_convolution(
         flop=flop,
         bytes=moved,
         image=moved - op.sizes_of(tensors[1]),
-        patches_2=made[:, 0] * np.ceil(made[:, 2:] / 2).prod(axis=1),
+        patches_2=made[:, 0] * patches_in_blocks(made[0, 2:]) if three else np.zeros_like(places),
         patches_4=made[:, 0] * np.ceil(made[:, 2:] / 4).prod(axis=1),
         is_winograd=bool(three and max(stride) == 1 and max(dilation) == 1 and groups == 1),
         is_unaligned=_is_odd_convolution(int(c_in[0]), int(c_out[0]), groups),
     )
+
+
+def patches_in_blocks(image: Any) -> float:
+    """Patches of 2 x 2 outputs of an image when fused Winograd kernels take 32 at a time, cut as fits best."""
+    height, width = np.ceil(image[..., 0] / 2), np.ceil(image[..., 1] / 2)
+    counts = [
+        rows * columns * np.ceil(height / rows) * np.ceil(width / columns) for images, rows, columns in _WINOGRAD_BLOCKS
+    ]
+    return np.min(counts, axis=0)
 
 
 def _is_odd_convolution(c_in: int, c_out: int, groups: int) -> bool:

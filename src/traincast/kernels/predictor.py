@@ -9,11 +9,11 @@ import numpy as np
 from traincast.errors import InputError
 from traincast.hardware.device import Device
 from traincast.kernels.ceilings import DeviceFigures, ceilings
-from traincast.kernels.coefficients import ERROR_GROUP, LAYOUTS, Coefficients, shipped
-from traincast.kernels.domain import outside
+from traincast.kernels.coefficients import ERROR_GROUP, LAYOUTS, NEW_DEVICE, Coefficients, shipped
+from traincast.kernels.domain import is_fitted, outside
 from traincast.kernels.method import OpTimes
-from traincast.kernels.seconds import Kernels, kernel_seconds
-from traincast.kernels.table import kernel_table
+from traincast.kernels.seconds import Plan, kernel_seconds, plan_of
+from traincast.kernels.table import KernelTable, kernel_table
 from traincast.trace.graph import Floats, Graph, Ints
 
 
@@ -31,26 +31,28 @@ class Traincast:
 
     def op_times(self, graph: Graph, device: Device, batch_sizes: Ints, *, precision: str) -> OpTimes:
         table = kernel_table(graph)
-        kernels = Kernels(
-            work=table.work,
-            item=table.item,
-            is_bf16=table.is_bf16,
-            is_winograd=table.is_winograd,
-            is_unaligned=table.is_unaligned,
-            sizes=table.sizes(batch_sizes),
-        )
-        limits = ceilings(DeviceFigures.of(device), self.coefficients)
-        times = kernel_seconds(kernels, limits, self.coefficients, layout=self.layout, tf32=precision != "fp32")
-        group = ERROR_GROUP[table.work[table.op_kernels[:, 0]]]
+        plan = self._plan(table, device, tf32=precision != "fp32")
+        times = kernel_seconds(plan, table.sizes(batch_sizes))
+        group = ERROR_GROUP[table.kinds.work[table.op_kernels[:, 0]]]
         factor, warnings = outside(device, precision)
         return OpTimes(
             seconds=_by_op(times.seconds, table.op_kernels),
             compute_s=_by_op(times.compute_s, table.op_kernels),
-            log_sd=factor * shipped().step_log_sd[group],
+            log_sd=factor * shipped().step_log_sd[self.layout if is_fitted(device) else NEW_DEVICE][group],
             error_group=group,
             is_covered=table.is_covered,
             warnings=warnings,
         )
+
+    def _plan(self, table: KernelTable, device: Device, *, tf32: bool) -> Plan:
+        """Made once a graph and device: a sweep asks for many batch sizes, and so do people."""
+        key = (device, self.layout, tf32, self.coefficients)
+        plan = table.plans.get(key)
+        if plan is None:
+            limits = ceilings(DeviceFigures.of(device), self.coefficients)
+            plan = plan_of(table.kinds, limits, self.coefficients, layout=self.layout, tf32=tf32)
+            table.plans[key] = plan
+        return plan
 
 
 def _by_op(by_kernel: Floats, op_kernels: Ints) -> Floats:

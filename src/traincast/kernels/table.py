@@ -7,12 +7,15 @@ devices; the table is built once a graph.
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass
+from collections.abc import Hashable
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traincast.kernels.kernels_of import SIZES, Kernel, kernels_of
+from traincast.kernels.seconds import Plan
+from traincast.kernels.ways import Kinds, group_width
 from traincast.trace.graph import Floats, Graph, Ints
 from traincast.trace.kinds import OpKind, op_kinds
 
@@ -28,19 +31,16 @@ class KernelTable:
     `coefficients` has one row a size (SIZES), one column a kernel, and three entries: constant, linear, square.
     """
 
-    work: Ints
-    item: Ints  # bytes of an element of the operands: 4, or 2 for fp16 and bf16
-    is_bf16: NDArray[np.bool_]
-    is_winograd: NDArray[np.bool_]  # 3 x 3 with stride 1: fewer products than its definition says
-    is_unaligned: NDArray[np.bool_]  # operand rows that do not start at vector loads, channels that do not fill units
+    kinds: Kinds
     coefficients: Floats
     op_kernels: Ints  # one row an op, up to three kernels; -1: none
     is_silent: NDArray[np.bool_]  # ops that only the host sees: views, allocations
     is_covered: NDArray[np.bool_]
+    plans: dict[Hashable, Plan] = field(default_factory=dict)  # by what they were made for
 
     @property
     def n_kernels(self) -> int:
-        return len(self.work)
+        return len(self.kinds.work)
 
     def sizes(self, batch_sizes: Ints) -> dict[str, Floats]:
         """Every size at every batch size: one row a batch size, one column a kernel."""
@@ -73,13 +73,17 @@ def _build(graph: Graph) -> KernelTable:
                 distinct.append(kernel)
             by_op[op, place] = numbers[key]
     probed = np.array([kernel.sizes for kernel in distinct], dtype=np.float64).reshape(len(distinct), len(SIZES), 3)
+    work = np.array([kernel.work for kernel in distinct], dtype=np.int64)
     coefficients = np.einsum("keb,cb->ekc", probed, _TO_COEFFICIENTS)
     return KernelTable(
-        work=np.array([kernel.work for kernel in distinct], dtype=np.int64),
-        item=np.array([kernel.item_bytes for kernel in distinct], dtype=np.int64),
-        is_bf16=np.array([kernel.is_bf16 for kernel in distinct], dtype=bool),
-        is_winograd=np.array([kernel.is_winograd for kernel in distinct], dtype=bool),
-        is_unaligned=np.array([kernel.is_unaligned for kernel in distinct], dtype=bool),
+        kinds=Kinds(
+            work=work,
+            item=np.array([kernel.item_bytes for kernel in distinct], dtype=np.int64),
+            is_bf16=np.array([kernel.is_bf16 for kernel in distinct], dtype=bool),
+            is_winograd=np.array([kernel.is_winograd for kernel in distinct], dtype=bool),
+            is_unaligned=np.array([kernel.is_unaligned for kernel in distinct], dtype=bool),
+            group_width=group_width(work, dict(zip(SIZES, probed[:, :, 0].T, strict=True))),
+        ),
         coefficients=np.where(np.abs(coefficients) < 1e-6, 0.0, coefficients),
         op_kernels=by_op,
         is_silent=np.array([kind in (OpKind.VIEW, OpKind.ALLOCATION) for kind in kinds]),

@@ -13,12 +13,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traincast.kernels.ceilings import Ceilings
-from traincast.trace.graph import Floats
+from traincast.trace.graph import Floats, Ints
 
 _TILES = np.array(
     [(256, 128), (128, 256), (128, 128), (128, 64), (64, 128), (64, 64), (128, 32), (32, 128), (32, 32)], dtype=float
 )
-_IS_NARROW = _TILES.min(axis=1) < 64.0
+_HEIGHT, _WIDTH = _TILES.T
+_SMALLER, _LARGER = _TILES.min(axis=1), _TILES.max(axis=1)
+# Which tiles libraries offer, by the kernels' names in the measured rows; the first number of a name lies along n.
+# Batched products on scalar units: one tile on Pascal, four on Volta and Turing, no narrow ones on others. Implicit
+# convolutions cut 128 pixels by 32 to 128 channels; Winograd's fused kernels 32 patches by 32 channels, and the
+# products between its transforms have no smallest tile.
+_OFFERED = {
+    "any": _LARGER > 0.0,
+    "coarse": _SMALLER >= 64.0,
+    "batched_pascal": (_HEIGHT == 64.0) & (_WIDTH == 128.0),
+    "batched_volta": (_LARGER <= 128.0) & (_LARGER > 32.0) & ~((_HEIGHT == 128.0) & (_WIDTH >= 64.0)),
+    "convolution": (_HEIGHT == 128.0) & (_WIDTH <= 128.0),
+    "winograd_fused": _LARGER == 32.0,
+    "winograd_apart": (_LARGER <= 128.0) & (_LARGER > 32.0),
+}
+TILING = {name: number for number, name in enumerate(_OFFERED)}
+_IS_OFFERED = np.stack(list(_OFFERED.values()))
+_TILE_FLOP = 2.0 * _HEIGHT * _WIDTH  # for each unit of k
 _HALVINGS = np.maximum(np.log2(128.0 * 128.0 / _TILES.prod(axis=1)), 0.0)  # of a full tile
 _TILES_IN_FLIGHT_PER_SM = 2.0
 _QUANTISED_WAVES = 6.0  # from about here on the last, partly filled wave costs only its share
@@ -33,32 +50,36 @@ class Times:
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
-class Products:
-    """b products of m x k by k x n, and how they are cut. One entry a kernel along the last axis."""
+class Shapes:
+    """b products of m x k by k x n: any leading axes, one entry a kernel along the last."""
 
     b: Floats
     m: Floats
     n: Floats
     k: Floats
     moved_bytes: Floats  # what an unrolled convolution reads and writes; not a number: what its tiles do
-    item_bytes: NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Cutting:
+    """How a library cuts such products on a device, whatever their number: one entry a kernel."""
+
+    item_bytes: Floats
     reached_flop_per_s: Floats  # with full tiles
     least_depth: Floats  # of a part when k is split
     start_up: Floats  # as a length of k
     loss: Floats  # logarithm of the rate left after each halving of the tile
-    is_coarse: NDArray[np.bool_]  # libraries offer no narrow tiles
+    lone: Floats  # extra waves: the first ones have too few tiles in flight to hide latencies
+    tiling: Ints  # which tiles are offered: a number of TILING
 
-    def select(self, chosen: NDArray[Any]) -> Products:
-        return Products(**{field.name: getattr(self, field.name)[..., chosen] for field in fields(self)})
+    def select(self, chosen: NDArray[Any]) -> Cutting:
+        return Cutting(**{field.name: getattr(self, field.name)[chosen] for field in fields(self)})
 
     @staticmethod
-    def join(parts: list[Products]) -> Products:
-        """One after the other along the last axis; a field has the same shape in all parts but for that axis."""
-        return Products(
-            **{
-                field.name: np.concatenate([getattr(part, field.name) for part in parts], axis=-1)
-                for field in fields(Products)
-            }
+    def join(parts: list[Cutting]) -> Cutting:
+        """One after the other."""
+        return Cutting(
+            **{field.name: np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Cutting)}
         )
 
 
@@ -71,29 +92,34 @@ def bytes_seconds(moved: Floats, limits: Ceilings) -> Floats:
     return seconds
 
 
-def tile_seconds(products: Products, limits: Ceilings) -> Times:
+def tile_seconds(shapes: Shapes, cutting: Cutting, limits: Ceilings) -> Times:
     """Time with the best tile, and the compute time of that tile."""
-    b, m, n, k = products.b, products.m, products.n, products.k
+    b, m, n, k = shapes.b, shapes.m, shapes.n, shapes.k
     at = (slice(None),) + (None,) * m.ndim
-    tile_m, tile_n = _TILES[:, 0][at], _TILES[:, 1][at]
+    tile_m, tile_n = _HEIGHT[at], _WIDTH[at]
     n_m, n_n = np.ceil(m / tile_m), np.ceil(n / tile_n)
     tiles = b * n_m * n_n
-    split = np.minimum(np.maximum(limits.n_sm / tiles, 1.0), np.maximum(k / products.least_depth, 1.0))
+    split = np.minimum(np.maximum(limits.n_sm / tiles, 1.0), np.maximum(k / cutting.least_depth, 1.0))
     waves = tiles * split / limits.n_sm
     waves = np.maximum(1.0, waves + (np.ceil(waves) - waves) * _QUANTISED_WAVES / (_QUANTISED_WAVES + waves))
-    on_all_sms = waves * (k / split + products.start_up) * limits.n_sm
-    compute_s = on_all_sms * (2.0 * tile_m * tile_n) / products.reached_flop_per_s
-    compute_s *= np.exp(-products.loss * _HALVINGS[at])
-    compute_s[np.broadcast_to(products.is_coarse & _IS_NARROW[at], compute_s.shape)] = np.inf
-    cache_s = on_all_sms * (tile_m + tile_n) * products.item_bytes / limits.l2_tile_bytes_per_s
+    on_all_sms = (waves + cutting.lone) * (k / split + cutting.start_up) * limits.n_sm
+    compute_s = on_all_sms * _slowness(cutting, m.ndim)
+    cache_s = on_all_sms * (tile_m + tile_n) * (cutting.item_bytes / limits.l2_tile_bytes_per_s)
     in_flight = limits.n_sm * _TILES_IN_FLIGHT_PER_SM
     rows = np.minimum(n_m, in_flight)
     columns = np.minimum(np.maximum(in_flight / rows, 1.0), n_n)
     read = np.maximum(tiles / columns * tile_m, b * m) + np.maximum(tiles / rows * tile_n, b * n)
-    moved = products.item_bytes * (read * k + b * m * n * np.where(split > 1.0, 1.0 + 2.0 * split, 1.0))
-    moved = np.where(np.isnan(products.moved_bytes), moved, products.moved_bytes)
+    moved = cutting.item_bytes * (read * k + b * m * n * np.where(split > 1.0, 1.0 + 2.0 * split, 1.0))
+    moved = np.where(np.isnan(shapes.moved_bytes), moved, shapes.moved_bytes)
     memory_s = bytes_seconds(moved, limits)
     cubed = compute_s * compute_s * compute_s + cache_s * cache_s * cache_s + memory_s * memory_s * memory_s
     least = cubed.min(axis=0)
     # Several tiles that end together: any of them tells whether compute binds.
     return Times(seconds=np.cbrt(least), compute_s=np.where(cubed == least, compute_s, 0.0).max(axis=0))
+
+
+def _slowness(cutting: Cutting, n_axes: int) -> Floats:
+    """Seconds a tile takes for each unit of k, by tile and kernel; infinite where the tile is not offered."""
+    slowness = _TILE_FLOP[:, None] / cutting.reached_flop_per_s * np.exp(-cutting.loss * _HALVINGS[:, None])
+    slowness[~_IS_OFFERED.T[:, cutting.tiling]] = np.inf
+    return slowness.reshape(len(_TILES), *(1,) * (n_axes - 1), -1)

@@ -27,6 +27,7 @@ class StepTimeline:
 
     `forward_s` to `optimizer_s` add up to the step. `host_s` and `device_s` are what each timeline works;
     `compute_s` and `memory_s` divide the device's. `op_log_sd` is what the errors of its ops make of the step's.
+    `finished_s` has one column an op: when it ends, counted from the start of its pass.
     """
 
     forward_s: Floats
@@ -37,6 +38,7 @@ class StepTimeline:
     device_s: Floats
     compute_s: Floats
     op_log_sd: Floats
+    finished_s: Floats
 
     @property
     def step_s(self) -> Floats:
@@ -100,7 +102,14 @@ def step_timeline(
         device_s=times.seconds @ repeats,
         compute_s=times.compute_s @ repeats,
         op_log_sd=_share(np.sqrt((spread_s**2).sum(axis=0)), step_s),
+        finished_s=finished_s,
     )
+
+
+def forward_dispatch_s(graph: Graph, host: Host) -> float:
+    """What the host spends on dispatching one forward pass."""
+    seconds = _dispatch_s(host)[_ops(graph).dispatch]
+    return float(seconds[(graph.op_phase == Phase.FORWARD) | (graph.op_phase == Phase.LOSS)].sum())
 
 
 @dataclass(frozen=True, eq=False, slots=True)

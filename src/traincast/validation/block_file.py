@@ -15,8 +15,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from traincast.kernels.refit.block import Block
-from traincast.kernels.seconds import Kernels
+from traincast.kernels.refit.block import Block, Kernels
 from traincast.report.files import write_file
 from traincast.trace.graph import Floats
 

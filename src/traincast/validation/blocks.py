@@ -12,29 +12,16 @@ import numpy as np
 from traincast import __version__
 from traincast.errors import InputError
 from traincast.kernels.kernels_of import SIZES
-from traincast.kernels.refit.block import Block
+from traincast.kernels.refit.block import Block, Kernels
+from traincast.kernels.refit.folders import check_folders
 from traincast.kernels.refit.model_rows import Step, lambda_steps, model_block, neusight_steps, timm_steps
 from traincast.kernels.refit.sets import all_op_blocks
-from traincast.kernels.seconds import Kernels
 from traincast.trace.graph import Floats
 from traincast.validation.block_file import read_block, write_block
 from traincast.validation.fingerprint import fingerprint
 from traincast.validation.graph_methods import graph_columns
 from traincast.validation.progress import tracked
 
-_DATA_FILES = (
-    "e2e/lambda.csv",
-    "e2e/neusight.csv",
-    "e2e/timm_infer_rtx3090.csv",
-    "e2e/timm_train_rtx3090.csv",
-    "ops/conv.csv.gz",
-    "ops/elementwise.csv.gz",
-    "ops/elementwise_amd.csv.gz",
-    "ops/gemm_amd.csv.gz",
-    "ops/gemm_bmm.csv.gz",
-    "ops/gemm_linear.csv.gz",
-    "ops/softmax_ln.csv.gz",
-)
 _N_CHECKED = 2  # rows of a stored block that are lowered again: traces may be old and the code new
 
 
@@ -49,19 +36,6 @@ class Blocks:
     @property
     def all(self) -> tuple[Block, ...]:
         return self.ops + self.models
-
-
-def check_folders(data: Path, traces: Path) -> None:
-    """One sentence where the measurements or the traces are not there."""
-    missing = [name for name in _DATA_FILES if not (data / name).is_file()]
-    if missing:
-        more = f" and {len(missing) - 1} more files" if len(missing) > 1 else ""
-        raise InputError(f"'{data}' lacks {missing[0]}{more}: --data is the folder that holds ops/ and e2e/.")
-    if not traces.is_dir() or not any(traces.glob("*.trace")):
-        raise InputError(
-            f"'{traces}' holds no traces: make them with 'python benchmarks/capture_models.py --data {data} "
-            f"--traces {traces} --set timm-train', then with the other sets."
-        )
 
 
 def load_blocks(data: Path, traces: Path) -> Blocks:

@@ -1,8 +1,9 @@
 """Refits the coefficients of our predictor and writes the file that the package ships.
 
-    python -m traincast.kernels.refit --data ../shared/data --traces DIR [--write]
+    python -m traincast.kernels.refit --data ../shared/data [--traces DIR] [--write]
 
-The traces are those of `benchmarks/capture_models.py`. Takes about ten minutes on one core.
+The traces are those of `benchmarks/capture_models.py`, in ~/.cache/traincast/traces unless another folder is named.
+Takes about ten minutes on one core.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from traincast.errors import InputError
 from traincast.kernels.coefficients import ERROR_GROUPS, NAMES, Coefficients, Fitted, shipped
 from traincast.kernels.refit.block import Block
 from traincast.kernels.refit.fit import Problem, fit
+from traincast.kernels.refit.folders import USUAL_TRACES, check_folders
 from traincast.kernels.refit.folds import Fold, device_folds, family_folds, fit_folds, held_out
 from traincast.kernels.refit.sets import WEIGHTS, all_op_blocks, model_blocks, sample_ops
-from traincast.kernels.refit.spread import group_shares, kernel_log_sd, step_log_sds
+from traincast.kernels.refit.spread import group_shares, kernel_log_sd, situation_of, step_log_sds
 from traincast.report.files import write_file
 from traincast.trace.graph import Floats
 
@@ -37,11 +39,15 @@ _OP_SETS = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--traces", type=Path, required=True)
+    parser.add_argument("--traces", type=Path, default=USUAL_TRACES)
     parser.add_argument("--steps", type=int, default=20, help="at most this many steps of the fit")
     parser.add_argument("--from-prior", action="store_true", help="start from the priors, not from the shipped fit")
     parser.add_argument("--write", action="store_true", help="replace the file of the package")
     arguments = parser.parse_args()
+    try:
+        check_folders(arguments.data, arguments.traces)
+    except InputError as error:
+        parser.error(str(error))
     ops = all_op_blocks(arguments.data)
     models = list(model_blocks(arguments.data, arguments.traces))
     result = refit(ops, models, start=None if arguments.from_prior else _shipped_or_none(), n_steps=arguments.steps)
@@ -67,16 +73,20 @@ def refit(ops: list[Block], models: list[Block], *, start: Coefficients | None, 
         for block in models
     ]
     shares = [group_shares(block, fitted) for block in models]
-    step = step_log_sds(model_errors, shares, [WEIGHTS[block.name] for block in models])
+    situations = [situation_of(block) for block in models]
+    step = step_log_sds(model_errors, shares, [WEIGHTS[block.name] for block in models], situations)
     kernel = {group: kernel_log_sd(op_errors[_OP_SETS.get(group, "convolution")]) for group in ERROR_GROUPS}
     return {
         "values": {name: round(fitted[name], 5) for name in NAMES},
         "log_sd": {
-            "step": {name: round(value, 4) for name, value in step.items()},
+            "step": {
+                situation: {name: round(value, 4) for name, value in by_group.items()}
+                for situation, by_group in step.items()
+            },
             "kernel": {name: round(value, 4) for name, value in kernel.items()},
         },
         "provenance": {
-            "refit": "python -m traincast.kernels.refit --data DIR --traces DIR --write",
+            "refit": "python -m traincast.kernels.refit --data DIR --write",
             "date": datetime.now(UTC).date().isoformat(),
             "rows": {block.name: block.n_rows for block in blocks},
             "devices": sorted({str(name) for block in blocks for name in block.tags["device"]}),
@@ -92,7 +102,7 @@ def _shipped_or_none() -> Coefficients | None:
     """The fit of the package, unless its names are not those of this version."""
     try:
         known: Fitted = shipped()
-    except (FileNotFoundError, KeyError):
+    except (FileNotFoundError, KeyError, TypeError):
         return None
     return known.coefficients
 

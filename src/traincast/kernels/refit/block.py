@@ -12,18 +12,42 @@ from traincast.hardware.catalog import find_device
 from traincast.hardware.host import find_host
 from traincast.kernels.ceilings import Ceilings, DeviceFigures, ceilings
 from traincast.kernels.coefficients import Coefficients
-from traincast.kernels.seconds import Kernels, kernel_seconds
+from traincast.kernels.seconds import kernel_seconds, plan_of
+from traincast.kernels.ways import Kinds, group_width
 from traincast.trace.graph import Floats, Ints
 
-_FLOOR_POWER = 1.5
+_FLAGS = ("work", "item", "is_bf16", "is_winograd", "is_unaligned")
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Kernels:
+    """What kernels are, and their sizes. One entry a kernel."""
+
+    work: Ints
+    item: Ints  # bytes of an element
+    is_bf16: NDArray[np.bool_]
+    is_winograd: NDArray[np.bool_]
+    is_unaligned: NDArray[np.bool_]
+    sizes: dict[str, Floats]
+
+    @property
+    def kinds(self) -> Kinds:
+        flags = {name: getattr(self, name) for name in _FLAGS}
+        return Kinds(**flags, group_width=group_width(self.work, self.sizes))
+
+    def select(self, chosen: NDArray[Any]) -> Kernels:
+        sizes = {name: value[chosen] for name, value in self.sizes.items()}
+        return Kernels(**{name: getattr(self, name)[chosen] for name in _FLAGS}, sizes=sizes)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Block:
     """Rows that share a layout and a tf32 setting. Kernels lie flat; `row` says whose they are, `count` how often.
 
-    `floor_s` is what a measurement of a lone op adds around the work: the call between two events. `tags` name each
-    row's device, family and so on for splits and reports.
+    `floor_s` is what a measurement of a lone op adds around the work: the call between two events. It adds in full
+    (`floor_power` 1) where it was read from rows with next to no work beside it; where those have a kernel of their
+    own in it, that would count the kernel twice. `tags` name each row's device, family and so on for splits and
+    reports.
     """
 
     name: str
@@ -37,8 +61,8 @@ class Block:
     tags: dict[str, NDArray[Any]]
     layout: str = "nchw"
     tf32: bool = False
+    floor_power: float = 1.5
     idle_s: float = 0.0  # rest between kernels, in which a board at its power limit recovers
-    switching: float = 1.0  # energy of an op relative to random operands: zeros switch fewer bits
     n_dispatched: Floats | None = None  # ops of a queue of kernels, which hides their dispatch; None: lone calls
 
     @property
@@ -51,13 +75,13 @@ class Block:
         device_s = np.bincount(self.row, weights=seconds * self.count, minlength=self.n_rows)
         if self.n_dispatched is not None:
             return np.maximum(device_s, self.n_dispatched * find_host("torch-eager").forward_dispatch_s)
-        # The floor was read from rows that have a small kernel in them: adding it in full would count that twice.
-        return (device_s**_FLOOR_POWER + self.floor_s**_FLOOR_POWER) ** (1 / _FLOOR_POWER)
+        return (device_s**self.floor_power + self.floor_s**self.floor_power) ** (1 / self.floor_power)
 
     def kernel_seconds(self, coefficients: Coefficients) -> Floats:
         """Seconds of every kernel, once."""
         limits = self._limits(coefficients)
-        return kernel_seconds(self.kernels, limits, coefficients, layout=self.layout, tf32=self.tf32).seconds
+        plan = plan_of(self.kernels.kinds, limits, coefficients, layout=self.layout, tf32=self.tf32)
+        return kernel_seconds(plan, self.kernels.sizes).seconds
 
     def _limits(self, coefficients: Coefficients) -> Ceilings:
         """Ceilings with one entry a kernel."""
@@ -67,7 +91,7 @@ class Block:
             for field in DeviceFigures.__dataclass_fields__
         }
         busy_s = np.maximum(self.kernels.sizes["flop"] / columns["simt_flop_per_s"], 1e-9)
-        columns["tdp_w"] = columns["tdp_w"] / self.switching * (1.0 + self.idle_s / busy_s)
+        columns["tdp_w"] = columns["tdp_w"] * (1.0 + self.idle_s / busy_s)
         return ceilings(DeviceFigures(**columns), coefficients)
 
     def take(self, rows: NDArray[np.bool_]) -> Block:

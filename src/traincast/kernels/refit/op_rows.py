@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 
 from traincast.hardware.catalog import find_device
-from traincast.kernels.kernels_of import SIZES
-from traincast.kernels.refit.block import Block
-from traincast.kernels.seconds import Kernels
+from traincast.kernels.kernels_of import SIZES, patches_in_blocks
+from traincast.kernels.refit.block import Block, Kernels
 from traincast.kernels.work import Work
 from traincast.trace.graph import Floats
 
-# Rows below this roofline time show the machine's floor; they give it and are not scored.
-_FLOOR_ROOFLINE_S = 2e-6
-_IDLE_S = 1e-4  # between two timed calls: synchronisation and the next call
-_ZEROS_SWITCHING = 0.85  # convolutions were timed on zeros, products of matrices on random numbers
+# Rows below this roofline time show the machine's floor; they give it and are not scored. What cuDNN does on the host
+# before a convolution starts takes longer, 80 to 800 us, and differs from call to call.
+_FLOOR_ROOFLINE_S = {"convolution": 20e-6}
+_USUAL_FLOOR_ROOFLINE_S = 2e-6
+_IDLE_S = 5e-5  # between two timed calls: synchronisation and the next call
 _BINARY = ("add", "mul", "div", "pow")
 
 
@@ -75,7 +75,7 @@ def _convolution_sizes(rows: list[dict[str, str]]) -> dict[str, Any]:
         "flop": 2 * n * out**2 * c_out * c_in * kernel**2,
         "bytes": image + 4 * c_in * c_out * kernel**2,
         "image": image,
-        "patches_2": n * np.ceil(out / 2) ** 2,
+        "patches_2": n * patches_in_blocks(np.stack([out, out], axis=1)),
         "patches_4": n * np.ceil(out / 4) ** 2,
         "is_winograd": (kernel == 3) & (stride == 1),
         "is_unaligned": (c_in % 8 != 0) | (c_out % 8 != 0),
@@ -101,7 +101,7 @@ def _block(name: str, rows: list[dict[str, str]], sizes: dict[str, Any]) -> Bloc
     devices = tuple(sorted(set(tags["device"])))
     observed_s = _column(rows, "ms") * 1e-3
     full = {key: np.asarray(sizes.get(key, ones if key in "bmnk" else 0.0 * ones), dtype=float) for key in SIZES}
-    floor_s, is_floor = _floors(tags, devices, full, observed_s)
+    floor_s, is_floor = _floors(name, tags, devices, full, observed_s)
     tags["is_floor"] = is_floor
     return Block(
         name=name,
@@ -121,24 +121,24 @@ def _block(name: str, rows: list[dict[str, str]], sizes: dict[str, Any]) -> Bloc
         floor_s=floor_s,
         tags=tags,
         idle_s=_IDLE_S,
-        switching=1.0 if name == "gemm" else _ZEROS_SWITCHING,
+        floor_power=1.0 if name == "convolution" else 1.5,
     )
 
 
 def _floors(
-    tags: dict[str, Any], devices: tuple[str, ...], sizes: dict[str, Floats], observed_s: Floats
+    name: str, tags: dict[str, Any], devices: tuple[str, ...], sizes: dict[str, Floats], observed_s: Floats
 ) -> tuple[Floats, Any]:
     """For each op on each machine the median of its smallest rows: the launch, the host and two events."""
     roofline_s = np.zeros(len(observed_s))
-    for name in devices:
-        device, chosen = find_device(name), tags["device"] == name
+    for one in devices:
+        device, chosen = find_device(one), tags["device"] == one
         compute_s = sizes["flop"][chosen] / device.peak_flop_per_s("fp32")
         roofline_s[chosen] = np.maximum(compute_s, sizes["bytes"][chosen] / device.memory_bytes_per_s)
-    is_floor = roofline_s < _FLOOR_ROOFLINE_S
+    is_floor = roofline_s < _FLOOR_ROOFLINE_S.get(name, _USUAL_FLOOR_ROOFLINE_S)
     floor_s = np.zeros(len(observed_s))
-    for name in devices:
-        for op in set(tags["op"][tags["device"] == name]):
-            chosen = (tags["device"] == name) & (tags["op"] == op)
+    for one in devices:
+        for op in set(tags["op"][tags["device"] == one]):
+            chosen = (tags["device"] == one) & (tags["op"] == op)
             smallest = chosen & is_floor
             if not smallest.any():  # no small row: the smallest time is the best guess
                 smallest = chosen & (observed_s <= np.quantile(observed_s[chosen], 0.02))

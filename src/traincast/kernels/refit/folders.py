@@ -1,0 +1,36 @@
+"""Where refits and comparisons find their measurements and the traces of the measured models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from traincast.errors import InputError
+
+# Capturing takes most of an hour, so all commands that need the traces look for them at one place.
+USUAL_TRACES = Path.home() / ".cache" / "traincast" / "traces"
+_DATA_FILES = (
+    "e2e/lambda.csv",
+    "e2e/neusight.csv",
+    "e2e/timm_infer_rtx3090.csv",
+    "e2e/timm_train_rtx3090.csv",
+    "ops/conv.csv.gz",
+    "ops/elementwise.csv.gz",
+    "ops/elementwise_amd.csv.gz",
+    "ops/gemm_amd.csv.gz",
+    "ops/gemm_bmm.csv.gz",
+    "ops/gemm_linear.csv.gz",
+    "ops/softmax_ln.csv.gz",
+)
+
+
+def check_folders(data: Path, traces: Path) -> None:
+    """One sentence where the measurements or the traces are not there."""
+    missing = [name for name in _DATA_FILES if not (data / name).is_file()]
+    if missing:
+        more = f" and {len(missing) - 1} more files" if len(missing) > 1 else ""
+        raise InputError(f"'{data}' lacks {missing[0]}{more}: --data is the folder that holds ops/ and e2e/.")
+    if not traces.is_dir() or not any(traces.glob("*.trace")):
+        raise InputError(
+            f"'{traces}' holds no traces: make them with 'python benchmarks/capture_models.py --data {data} "
+            f"--traces {traces} --set timm-train', then with the other sets, or name their folder with --traces."
+        )

@@ -131,13 +131,22 @@ def _route_to_one_expert(seqlen: int) -> None:
     library.SwitchTransformersExperts.forward = forward
 
 
+def distributed_jobs() -> Iterator[Job]:
+    """What runs on many devices and is not in the zoo."""
+    import gavel_models as models
+    import traincast as tc
+
+    yield "gavel--lm", lambda: tc.capture(models.WordModel().to("meta"), models.word_example)
+    yield "gavel--transformer", lambda: tc.capture(models.Translator().to("meta"), models.sentence_example)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--traces", type=Path, default=USUAL_TRACES)
     parser.add_argument("--timm", type=Path, help="folder that holds the timm package")
     parser.add_argument("--shim", type=Path, help="file to run before timm is imported")
-    parser.add_argument("--set", choices=("timm-train", "timm-inference", "transformers"), required=True)
+    parser.add_argument("--set", choices=("timm-train", "timm-inference", "transformers", "distributed"), required=True)
     parser.add_argument("--part", default="0/1", help="i/n: every n-th model from the i-th")
     arguments = parser.parse_args()
     if arguments.set.startswith("timm"):
@@ -147,8 +156,10 @@ def main() -> None:
         if arguments.timm:
             sys.path.insert(0, str(arguments.timm))
         jobs = timm_jobs(arguments.data, arguments.set.removeprefix("timm-"))
-    else:
+    elif arguments.set == "transformers":
         jobs = transformer_jobs(arguments.data)
+    else:
+        jobs = distributed_jobs()
     import torch
 
     torch.set_num_threads(1)

@@ -35,6 +35,8 @@ from traincast.units import show_bytes, show_duration
 PAGE = Path(__file__).parents[1] / "docs" / "speed.md"
 PACKAGES = ("traincast", "numpy", "typer", "torch", "transformers")
 N_BATCH_SIZES = 1_000
+MANY = ("K80", "P100-PCIe-16GB", "T4", "V100-SXM2-16GB", "RTX-3090", "A10", "A100-SXM4-80GB", "H100-SXM5-80GB")
+STRATEGIES = ("ddp", "mirrored", "ps:2", "fsdp")
 GPT2_LARGE = {
     "model_type": "gpt2",
     "architectures": ["GPT2LMHeadModel"],
@@ -126,7 +128,7 @@ def all_rows(repeat: int) -> Iterator[Row]:
 
 def forecasts(repeat: int) -> Iterator[Row]:
     """Forecasts from a trace that is loaded and lowered."""
-    from traincast.api import forecast_many
+    from traincast.api import forecast_many, scale_many
 
     trace = tc.load_model("resnet50")
     for precision in ("fp32", "amp-fp16"):
@@ -137,6 +139,12 @@ def forecasts(repeat: int) -> Iterator[Row]:
         what=f"sweep of ResNet-50 over {len(names)} GPUs x {len(batch_sizes)} batch sizes",
         target=2.0,
         samples=repeated(lambda: forecast_many(trace, names, batch_sizes).step_s, repeat),
+    )
+    counts, sizes = (1, 2, 4, 8, 16, 32, 48, 64), range(64, 64 * 17, 64)
+    yield Row(
+        what=f"scaling of ResNet-50 on {len(MANY)} GPUs x {len(counts)} counts x {len(sizes)} batches x 4 strategies",
+        target=2.0,
+        samples=repeated(lambda: scale_many(trace, MANY, counts, sizes, strategies=STRATEGIES).step_s, repeat),
     )
 
 

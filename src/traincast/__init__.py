@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from traincast.api import capture, estimate_memory, forecast, load_model
+    from traincast.api import capture, estimate_memory, forecast, load_model, scale
     from traincast.errors import TraincastError
     from traincast.forecasting.forecast import Forecast
+    from traincast.forecasting.scale import Scaling
     from traincast.trace.trace import Trace
 
 _HOME = {
@@ -22,12 +23,24 @@ _HOME = {
     "estimate_memory": "traincast.api",
     "forecast": "traincast.api",
     "load_model": "traincast.api",
+    "scale": "traincast.api",
     "Forecast": "traincast.forecasting.forecast",
+    "Scaling": "traincast.forecasting.scale",
     "Trace": "traincast.trace.trace",
     "TraincastError": "traincast.errors",
 }
 
-__all__ = ["Forecast", "Trace", "TraincastError", "capture", "estimate_memory", "forecast", "load_model"]
+__all__ = [
+    "Forecast",
+    "Scaling",
+    "Trace",
+    "TraincastError",
+    "capture",
+    "estimate_memory",
+    "forecast",
+    "load_model",
+    "scale",
+]
 
 
 def __getattr__(name: str) -> object:

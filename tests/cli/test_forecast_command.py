@@ -117,7 +117,6 @@ def test_the_answer_needs_no_heavy_library():
     [
         (["resnet50", "--on", "T5", "--batch", "8"], "No device named 'T5'"),
         (["resnet50", "--on", "v100", "--batch", "8"], "'v100' could mean V100"),
-        (["resnet50", "--on", "4xT4", "--batch", "8"], "many come with 'traincast scale'"),
         (["resnet51", "--on", "T4", "--batch", "8"], "No model named 'resnet51'"),
         (["resnet50", "--on", "T4", "--batch", "0"], "batch size 0 is out of range"),
         (["resnet50", "--on", "T4", "--batch", "8,-1"], "batch size -1 is out of range"),

@@ -11,7 +11,14 @@ MODEL_FLAGS = {"--n-classes", "--image-size", "--seqlen", "--head"}
 OUTPUT_FLAGS = {"--json", "--html", "--png"}
 FLAGS = {
     "forecast": {"--on", "--batch", "--samples", "--epochs", "--precision", "--optimizer", "--layout", "--compiled"}
+    | {"--strategy"}
     | {"--accumulate", "--method", "--ppp", "--host", "--input-samples-per-s", "--price", "--devices"}
+    | MODEL_FLAGS
+    | OUTPUT_FLAGS,
+    "scale": {"--on", "--gpus", "--batch", "--batch-per-gpu", "--samples", "--epochs", "--price", "--compare"}
+    | {"--strategy", "--algorithm", "--link", "--precision", "--optimizer", "--layout", "--compiled", "--accumulate"}
+    | {"--method", "--ppp", "--host", "--input-samples-per-s", "--devices"}
+    | {"--measured", "--parameters", "--optimus", "--steps", "--workers", "--servers"}
     | MODEL_FLAGS
     | OUTPUT_FLAGS,
     "layers": {"--batch", "--by", "--tree", "--sort", "--top", "--on", "--precision", "--devices"}

@@ -13,6 +13,7 @@ from traincast.cli.forecast import forecast
 from traincast.cli.layers import layers
 from traincast.cli.memory import memory
 from traincast.cli.models import models
+from traincast.cli.scale import scale
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -34,6 +35,7 @@ def _traincast(
 
 
 app.command()(forecast)
+app.command()(scale)
 app.command()(layers)
 app.command()(memory)
 app.command()(models)

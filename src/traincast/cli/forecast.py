@@ -22,7 +22,10 @@ from traincast.cli.options import (
 
 def forecast(
     model: Model,
-    on: Annotated[list[str], typer.Option("--on", metavar="DEVICE", help="T4, this-machine; again for more.")],
+    on: Annotated[
+        list[str],
+        typer.Option("--on", metavar="PLACE", help="T4, 4xT4, 2x4xT4@50Gb/s, p3.16xlarge, FILE.toml; again for more."),
+    ],
     batch: Annotated[str, typer.Option("--batch", metavar="N[,N...]", help="Samples of one update; several: a table.")],
     n_samples: Annotated[int | None, typer.Option("--samples", help="Samples of one epoch.")] = None,
     n_epochs: Annotated[int, typer.Option("--epochs", help="Epochs of the run.")] = 1,
@@ -31,6 +34,9 @@ def forecast(
     layout: Annotated[str, typer.Option(help="How images lie in memory: nchw or nhwc.")] = "nchw",
     compiled: Annotated[bool, typer.Option("--compiled", help="The model runs under torch.compile.")] = False,
     accumulate: Annotated[int, typer.Option(help="Passes that share the batch of one update.")] = 1,
+    strategy: Annotated[
+        str, typer.Option(help="On many devices: ddp, dp, mirrored, ps:P, ps-async:P, fsdp, zero1 to zero3.")
+    ] = "ddp",
     method: Annotated[str, typer.Option(help="traincast, roofline, paleo or layerwise.")] = "traincast",
     ppp: Annotated[
         float | None, typer.Option(help="Fraction of the peaks that paleo reaches.", show_default=False)
@@ -73,6 +79,7 @@ def forecast(
         layout=layout,
         compiled=compiled,
         accumulation_steps=accumulate,
+        strategy=strategy,
         method=method,
         ppp=ppp,
         host=host,

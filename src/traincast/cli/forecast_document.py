@@ -8,7 +8,7 @@ from traincast.forecasting.forecast import PARTS, Forecast
 from traincast.report.chart import Chart, Series
 from traincast.report.document import Document
 from traincast.report.table import Cell, Column, Show, Table, show_value
-from traincast.units import show_duration, show_usd
+from traincast.units import show_bytes, show_duration, show_usd
 
 # How the numbers of a forecast read, in the order in which people ask for them.
 _ROWS: dict[str, tuple[str, Show]] = {
@@ -17,6 +17,7 @@ _ROWS: dict[str, tuple[str, Show]] = {
     "loss_s": ("  loss", "duration"),
     "backward_s": ("  backward", "duration"),
     "optimizer_s": ("  optimizer", "duration"),
+    "exposed_communication_s": ("  communication", "duration"),
     "input_wait_s": ("  waiting for input", "duration"),
     "samples_per_s": ("samples/s", "ratio"),
     "flop_utilisation": ("FLOP utilisation", "percent"),
@@ -36,7 +37,7 @@ def _one(answer: Forecast) -> Document:
     rows = []
     for name, (title, show) in _ROWS.items():
         value = getattr(answer, name)
-        if value is None or (name == "input_wait_s" and not value):
+        if value is None or (name in ("input_wait_s", "exposed_communication_s") and not value):
             continue
         low, high = answer.interval(name)
         spread = [show_value(low, show), show_value(high, show)] if low != high else [None, None]
@@ -48,10 +49,10 @@ def _one(answer: Forecast) -> Document:
         Column(key="p90", header="p90"),
     )
     return Document(
-        title=f"{answer.model} on {answer.device}, batch {answer.batch_size:,}",
+        title=f"{answer.model} on {answer.place}, batch {answer.batch_size:,}",
         subtitle=_settings(answer),
         tables=(Table(title="Forecast", columns=columns, rows=tuple(rows)),),
-        charts=(_phases([answer], ["step"], title=f"One step of {answer.model} on {answer.device}"),),
+        charts=(_phases([answer], ["step"], title=f"One step of {answer.model} on {answer.place}"),),
         notes=(_verdict(answer), *_fit(answer), *_remarks([answer])),
     )
 
@@ -59,7 +60,7 @@ def _one(answer: Forecast) -> Document:
 def _several(forecasts: Sequence[Forecast]) -> Document:
     first = forecasts[0]
     columns = [
-        Column(key="device", header="device", show="name"),
+        Column(key="place", header="device" if _are_devices(forecasts) else "on", show="name"),
         Column(key="batch_size", header="batch", show="integer"),
         Column(key="step_s", header="step", show="duration"),
         Column(key="step_p10_s", header="p10", show="duration"),
@@ -73,7 +74,7 @@ def _several(forecasts: Sequence[Forecast]) -> Document:
         columns.append(Column(key="total_s", header="total", show="duration"))
     if first.cost_usd is not None:
         columns.append(Column(key="cost_usd", header="cost", show="usd"))
-    labels = [f"{answer.device}, {answer.batch_size:,}" for answer in forecasts]
+    labels = [f"{answer.place}, {answer.batch_size:,}" for answer in forecasts]
     return Document(
         title=f"{first.model} on {_counted(forecasts)}",
         subtitle=_settings(first),
@@ -89,6 +90,10 @@ def _several(forecasts: Sequence[Forecast]) -> Document:
     )
 
 
+def _are_devices(forecasts: Sequence[Forecast]) -> bool:
+    return all(answer.question.n_devices == 1 for answer in forecasts)
+
+
 def _cell(answer: Forecast, key: str) -> Cell:
     if key in ("step_p10_s", "step_p90_s"):
         return answer.interval("step_s")[key == "step_p90_s"]
@@ -98,9 +103,10 @@ def _cell(answer: Forecast, key: str) -> Cell:
 
 
 def _counted(forecasts: Sequence[Forecast]) -> str:
-    devices = list(dict.fromkeys(answer.device for answer in forecasts))
+    places = list(dict.fromkeys(answer.place for answer in forecasts))
     n_batches = len({answer.batch_size for answer in forecasts})
-    where = devices[0] if len(devices) == 1 else f"{len(devices)} devices"
+    several = f"{len(places)} {'devices' if _are_devices(forecasts) else 'places'}"
+    where = places[0] if len(places) == 1 else several
     return f"{where}, {n_batches} batch sizes" if n_batches > 1 else f"{where}, batch {forecasts[0].batch_size:,}"
 
 
@@ -112,8 +118,12 @@ def _settings(answer: Forecast) -> str:
         parts.append(question.layout)
     if question.compiled:
         parts.append("compiled")
+    if question.n_devices > 1:
+        parts.append(f"{question.strategy.name} on {question.n_devices} devices")
     if question.accumulation_steps > 1:
         parts.append(f"{question.accumulation_steps} passes of {question.micro_batch_size:,}")
+    elif question.n_devices > 1:
+        parts.append(f"{question.micro_batch_size:,} samples each")
     return ", ".join(parts)
 
 
@@ -123,9 +133,14 @@ def _verdict(answer: Forecast) -> str:
         "memory": "Bound by memory: more bandwidth would make it faster.",
         "host": "Bound by the host: the device waits for ops more than it works; a larger batch costs little.",
         "input": "Bound by the input: the data loader is slower than the step.",
+        "communication": "Bound by communication: faster links or a larger batch a device would make it faster.",
     }
     host, device = show_duration(answer.host_s), show_duration(answer.device_s)
-    return f"{told[answer.bound_by]} The host works {host} on a step and the device {device}."
+    links = ""
+    if answer.question.n_devices > 1:
+        busy, sent = show_duration(answer.communication_s), show_bytes(int(answer.bytes_sent))
+        links = f" Links are busy for {busy}, and a device sends {sent}."
+    return f"{told[answer.bound_by]} The host works {host} on a step and the device {device}.{links}"
 
 
 def _fit(answer: Forecast) -> tuple[str, ...]:
@@ -138,11 +153,11 @@ def _remarks(forecasts: Sequence[Forecast]) -> tuple[str, ...]:
     first = forecasts[0].question
     notes: dict[str, None] = {}
     if first.n_samples is not None:
-        price = "" if first.price_usd_per_hour is None else f" at {show_usd(first.price_usd_per_hour)} an hour"
+        price = "" if first.run_price_usd_per_hour is None else f" at {show_usd(first.run_price_usd_per_hour)} an hour"
         epochs = "1 epoch" if first.n_epochs == 1 else f"{first.n_epochs:,} epochs"
         notes[f"The run is {epochs} of {first.n_samples:,} samples{price}; nothing but its steps is counted."] = None
     for answer in forecasts:
-        prefix = "" if len(forecasts) == 1 else f"{answer.device}, batch {answer.batch_size:,}: "
+        prefix = "" if len(forecasts) == 1 else f"{answer.place}, batch {answer.batch_size:,}: "
         for warning in answer.warnings:
             is_about_all = all(warning in other.warnings for other in forecasts)
             notes[f"Warning: {'' if is_about_all else prefix}{warning}"] = None
@@ -152,16 +167,16 @@ def _remarks(forecasts: Sequence[Forecast]) -> tuple[str, ...]:
 
 def _steps(forecasts: Sequence[Forecast]) -> Chart:
     """Over batch sizes, one line a device; with one batch size, one bar a device."""
-    devices = list(dict.fromkeys(answer.device for answer in forecasts))
+    places = list(dict.fromkeys(answer.place for answer in forecasts))
     has_batches = len({answer.batch_size for answer in forecasts}) > 1
     title = f"Step time of {forecasts[0].model}"
     if not has_batches:
-        bars = Series(name="step", x=devices, y=[answer.step_s for answer in forecasts])
+        bars = Series(name="step", x=places, y=[answer.step_s for answer in forecasts])
         return Chart(title=title, kind="bar", series=(bars,), x_label="device", y_label="step time", y_show="duration")
     lines = []
-    for device in devices:
-        own = [answer for answer in forecasts if answer.device == device]
-        lines.append(Series(name=device, x=[answer.batch_size for answer in own], y=[answer.step_s for answer in own]))
+    for place in places:
+        own = [answer for answer in forecasts if answer.place == place]
+        lines.append(Series(name=place, x=[answer.batch_size for answer in own], y=[answer.step_s for answer in own]))
     return Chart(
         title=title,
         kind="line",

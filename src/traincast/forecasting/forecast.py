@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from traincast.errors import InputError
 from traincast.forecasting.question import Question
-from traincast.forecasting.spread import p90_factor
+from traincast.forecasting.spread import LINK_LOG_SD, p90_factor
 from traincast.memory.overhead import overhead_of
 from traincast.memory.timeline import peak_bytes
+from traincast.scaling.held_memory import held_bytes_change
 from traincast.trace.flop import op_flop
 from traincast.trace.traffic import op_bytes
 from traincast.units import show_bytes, show_duration
@@ -26,7 +27,7 @@ PARTS = (
     "exposed_communication_s",
     "input_wait_s",
 )
-_EXACT = ("exposed_communication_s", "peak_memory_bytes", "covered_flop_fraction")
+_EXACT = ("peak_memory_bytes", "covered_flop_fraction")
 NUMBERS = (
     "step_s",
     *PARTS,
@@ -42,7 +43,7 @@ NUMBERS = (
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Forecast:
-    """One training run on one device. Times are medians; `interval` gives p10 and p90.
+    """One training run on one device or many. Times are medians; `interval` gives p10 and p90.
 
     Memory, utilisation and warnings are worked out when they are first asked for: a search over thousands of
     forecasts often needs the times alone.
@@ -54,8 +55,10 @@ class Forecast:
     backward_s: float
     optimizer_s: float
     exposed_communication_s: float = 0.0
+    communication_s: float = 0.0  # how long the links are busy
+    bytes_sent: float = 0.0  # by the process that sends most
     input_wait_s: float = 0.0
-    bound_by: str  # "compute" | "memory" | "host" | "input"
+    bound_by: str  # "compute" | "memory" | "host" | "input" | "communication"
     host_s: float  # what the host works on a step
     device_s: float  # what the device works on it
     log_sd: float  # of the step without waiting for input
@@ -69,6 +72,11 @@ class Forecast:
     @property
     def device(self) -> str:
         return self.question.device.name
+
+    @property
+    def place(self) -> str:
+        """What it runs on, in the user's words: a device or a cluster."""
+        return self.question.place
 
     @property
     def batch_size(self) -> int:
@@ -99,15 +107,16 @@ class Forecast:
 
     @property
     def cost_usd(self) -> float | None:
-        price = self.question.price_usd_per_hour
+        price = self.question.run_price_usd_per_hour
         return None if price is None or self.total_s is None else price * self.total_s / 3600
 
     @cached_property
     def flop_utilisation(self) -> float:
         """Flop of the model's step over what the device could do in that time at the peak of this precision."""
         question = self.question
-        flop = float(question.trace.flop(np.array([question.micro_batch_size])).sum()) * question.accumulation_steps
-        peak = question.device.peak_flop_per_s(question.settings.precision)
+        of_pass = float(question.trace.flop(np.array([question.micro_batch_size])).sum())
+        flop = of_pass * question.batch_size / question.micro_batch_size
+        peak = question.n_devices * question.device.peak_flop_per_s(question.settings.precision)
         return flop / peak / self.step_s if self.step_s else 0.0
 
     @cached_property
@@ -128,7 +137,9 @@ class Forecast:
         question = self.question
         tracked = int(peak_bytes(question.graph, np.array([question.micro_batch_size]))[0])
         allowance = overhead_of(question.graph, question.micro_batch_size, device=question.device)
-        return tracked + allowance.total_bytes
+        return (
+            tracked + allowance.total_bytes + held_bytes_change(question.strategy, question.graph, question.n_devices)
+        )
 
     @property
     def fits(self) -> bool:
@@ -144,6 +155,11 @@ class Forecast:
         peak = question.device.peak(question.settings.precision)
         if peak.is_fallback:
             found.append(f"{self.device} has no {peak.asked} units: its products run at the {peak.used} rate.")
+        if not question.is_even:
+            found.append(
+                f"A batch of {self.batch_size:,} is not shared evenly by {question.n_devices:,} devices: the fullest "
+                f"has {question.micro_batch_size:,} samples a pass, and all wait for it."
+            )
         if not self.fits:
             need, usable = show_bytes(self.peak_memory_bytes), show_bytes(question.device.usable_memory_bytes)
             found.append(f"It does not fit: it needs {need}, and {self.device} has {usable} to use.")
@@ -167,6 +183,8 @@ class Forecast:
         fast_s, slow_s = self._busy_s / factor, self._busy_s * factor
         if name == "input_wait_s":
             return max(self._input_s - slow_s, 0.0), max(self._input_s - fast_s, 0.0)
+        if name == "exposed_communication_s":
+            return value / p90_factor(LINK_LOG_SD), value * p90_factor(LINK_LOG_SD)
         if name in PARTS:
             return value / factor, value * factor
         low, high = (max(seconds, self._input_s) / self.step_s for seconds in (fast_s, slow_s))
@@ -186,7 +204,11 @@ class Forecast:
         return {
             "model": self.model,
             "device": self.device,
+            "on": question.place,
+            "n_devices": question.n_devices,
+            "strategy": question.strategy.name if question.n_devices > 1 else None,
             "batch_size": self.batch_size,
+            "batch_size_per_device": question.micro_batch_size * question.accumulation_steps,
             "accumulation_steps": question.accumulation_steps,
             "precision": question.settings.precision,
             "optimizer": question.settings.optimizer,
@@ -202,6 +224,8 @@ class Forecast:
             "bound_by": self.bound_by,
             "fits": self.fits,
             "usable_memory_bytes": question.device.usable_memory_bytes,
+            "communication_s": self.communication_s,
+            "bytes_sent": self.bytes_sent,
             "host_s": self.host_s,
             "device_s": self.device_s,
             "intervals": {name: self.interval(name) for name in NUMBERS if getattr(self, name) is not None},
@@ -212,7 +236,7 @@ class Forecast:
     def __repr__(self) -> str:
         low, high = (show_duration(seconds) for seconds in self.interval("step_s"))
         return (
-            f"Forecast({self.model!r} on {self.device}, batch {self.batch_size}: {show_duration(self.step_s)} a step "
+            f"Forecast({self.model!r} on {self.place}, batch {self.batch_size}: {show_duration(self.step_s)} a step "
             f"({low} to {high}), bound by {self.bound_by})"
         )
 
@@ -229,5 +253,5 @@ class Forecast:
         if self.total_s is not None:
             rows["total"] = show_duration(self.total_s)
         cells = "".join(f"<tr><th>{name}</th><td>{html.escape(text)}</td></tr>" for name, text in rows.items())
-        title = html.escape(f"{self.model} on {self.device}, batch {self.batch_size}")
+        title = html.escape(f"{self.model} on {self.place}, batch {self.batch_size}")
         return f"<table><caption>{title}</caption>{cells}</table>"

@@ -1,34 +1,62 @@
-"""Where a run is to take place: one device by the words that users write for it."""
+"""Where a run is to take place, by the words that users write for it: one device, or a cluster."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from traincast.errors import InputError
 from traincast.hardware.catalog import find_device
 from traincast.hardware.host import THIS_MACHINE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from traincast.hardware.cluster import Cluster
     from traincast.hardware.device import Device
 
 _GENERIC = "generic-cpu"
-_COUNTED = re.compile(r"(?P<n>\d+)\s*x\s*(?P<rest>.+)", re.IGNORECASE)
+_ONE_DEVICE = re.compile(r"(?:1\s*x\s*)?(?P<name>[^@]+)", re.IGNORECASE)
+_COUNTED = re.compile(r"[-+0-9.]+\s*(?:x|of\s)", re.IGNORECASE)
 
 
-def find_place(on: str, *, devices_file: str | Path | None = None) -> tuple[Device, tuple[str, ...]]:
-    """The device of 'T4', '1xT4' or 'this-machine', and what had to be assumed for it."""
-    if on.strip().lower() == THIS_MACHINE:
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A device, the cluster that it is part of (None: it is alone), and what had to be assumed."""
+
+    device: Device
+    cluster: Cluster | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def find_place(on: str | Cluster, *, devices_file: str | Path | None = None) -> Place:
+    """Of 'T4', '4xT4', '2x4xT4@50Gb/s', the name of a machine, a TOML file, a Cluster or 'this-machine'."""
+    if not isinstance(on, str):
+        return Place(on.device, on)
+    words = on.strip()
+    if words.lower() == THIS_MACHINE:
         device = find_device(_GENERIC, devices_file=devices_file)
-        return device, (f"This machine was not calibrated: its figures are those of {device.name}, a guess.",)
-    counted = _COUNTED.fullmatch(on.strip())
-    if counted is None:
-        return find_device(on, devices_file=devices_file), ()
-    if int(counted["n"]) != 1 or _COUNTED.fullmatch(counted["rest"]) or "@" in counted["rest"]:
-        raise InputError(
-            f"'{on}' is not one device: a forecast is for one, and many come with 'traincast scale', "
-            "which is not built yet."
-        )
-    return find_device(counted["rest"], devices_file=devices_file), ()
+        assumed = f"This machine was not calibrated: its figures are those of {device.name}, a guess."
+        return Place(device, warnings=(assumed,))
+    one = _ONE_DEVICE.fullmatch(words)
+    if one is not None and not _COUNTED.match(one["name"]) and not _is_machine(one["name"]):
+        return Place(find_device(one["name"], devices_file=devices_file))
+    from traincast.hardware.cluster_text import find_cluster
+
+    cluster = find_cluster(words, devices_file=devices_file)
+    return Place(cluster.device, cluster)
+
+
+def _is_machine(name: str) -> bool:
+    """Machines and files; told from devices without reading the table of machines where a device has that name."""
+    if name.lower().endswith(".toml"):
+        return True
+    from traincast.errors import UnknownDeviceError
+
+    try:
+        find_device(name)
+    except UnknownDeviceError:
+        from traincast.hardware.machines import machine_named
+
+        return machine_named(name) is not None
+    return False

@@ -1,4 +1,4 @@
-"""What is asked of a forecast: a training run on one device, checked once."""
+"""What is asked of a forecast: a training run on one device or many, checked once."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import numbers
 from dataclasses import dataclass, replace
 
 from traincast.errors import InputError
+from traincast.hardware.cluster import Cluster
 from traincast.hardware.device import Device
 from traincast.hardware.host import Host
 from traincast.kernels.method import Method
+from traincast.scaling.strategy import DDP, Strategy
 from traincast.trace.check import check_batch_size
 from traincast.trace.graph import Graph
 from traincast.trace.lowering.fuse import fuse
@@ -20,7 +22,7 @@ from traincast.trace.trace import Trace
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Question:
-    """A training run. The batch is that of one update; `accumulation_steps` passes share it evenly."""
+    """A training run. The batch is that of one update of all devices; `accumulation_steps` passes share it evenly."""
 
     trace: Trace
     device: Device
@@ -30,10 +32,12 @@ class Question:
     host: Host
     compiled: bool = False  # chains of pointwise ops run as one kernel each
     accumulation_steps: int = 1
+    cluster: Cluster | None = None  # None: one device alone
+    strategy: Strategy = DDP
     n_samples: int | None = None
     n_epochs: int = 1
     input_samples_per_s: float | None = None
-    price_usd_per_hour: float | None = None
+    price_usd_per_hour: float | None = None  # of a device; None: that of the cluster's machines, if it is known
     warnings: tuple[str, ...] = ()  # what was assumed while the names were looked up
 
     def __post_init__(self) -> None:
@@ -52,11 +56,39 @@ class Question:
                 f"A batch of {self.batch_size:,} cannot be shared evenly by {self.accumulation_steps:,} accumulation "
                 f"steps: choose a batch size that {self.accumulation_steps:,} divides."
             )
+        n_passes = self.n_devices * self.accumulation_steps
+        if self.batch_size < n_passes:
+            times = f" in {self.accumulation_steps:,} passes each" if self.accumulation_steps > 1 else ""
+            raise InputError(
+                f"A batch of {self.batch_size:,} leaves some of {self.n_devices:,} devices{times} without a sample: "
+                f"choose at least {n_passes:,}."
+            )
+
+    @property
+    def n_devices(self) -> int:
+        return 1 if self.cluster is None else self.cluster.n_devices
+
+    @property
+    def place(self) -> str:
+        """What the run is on, in the user's words."""
+        return self.device.name if self.cluster is None else self.cluster.name
 
     @property
     def micro_batch_size(self) -> int:
-        """Samples of one forward and backward pass."""
-        return self.batch_size // self.accumulation_steps
+        """Samples of one forward and backward pass of one device; of the fullest where shares are not even."""
+        return -(-self.batch_size // (self.n_devices * self.accumulation_steps))
+
+    @property
+    def is_even(self) -> bool:
+        """Whether all devices get equally many samples."""
+        return self.batch_size % (self.n_devices * self.accumulation_steps) == 0
+
+    @property
+    def run_price_usd_per_hour(self) -> float | None:
+        """Of everything that is rented: all devices, or whole machines where only their price is known."""
+        if self.price_usd_per_hour is not None:
+            return self.n_devices * self.price_usd_per_hour
+        return None if self.cluster is None else self.cluster.price_usd_per_hour
 
     @property
     def layout(self) -> str:

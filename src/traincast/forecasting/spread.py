@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from traincast.kernels.timeline import StepTimeline
+from traincast.scaling.local_step import ParallelStep
 from traincast.trace.graph import Floats
 
 # Two leases of one cloud's P100 trained one CNN (patchcamelyon, Keras) at seven batch sizes, ten epochs each. By the
@@ -15,14 +16,20 @@ from traincast.trace.graph import Floats
 WORKING_LOG_SD = 0.076
 WAITING_LOG_SD = 0.189
 
+# Exposed communication: what links, libraries and clouds deliver of their nominal rates.
+LINK_LOG_SD = 0.3
+
 _P90_SDS = 1.2816  # a normal variable is below its mean plus this many standard deviations 9 times of 10
 
 
-def step_log_sd(timeline: StepTimeline) -> Floats:
-    """Standard deviation of the logarithm of the step: errors of its ops, and the machine that one happens to get."""
+def step_log_sd(timeline: StepTimeline, parallel: ParallelStep) -> Floats:
+    """Standard deviation of the logarithm of the step: errors of its ops, of its links, and the machine one gets."""
     waiting = timeline.waiting_fraction
     machine = waiting * WAITING_LOG_SD + (1 - waiting) * WORKING_LOG_SD
-    return np.hypot(timeline.op_log_sd, machine)
+    computing = np.hypot(timeline.op_log_sd, machine)
+    step_s = parallel.step_s
+    share = np.divide(parallel.exposed_s, step_s, out=np.zeros_like(step_s), where=step_s > 0)
+    return np.hypot((1 - share) * computing, share * LINK_LOG_SD)
 
 
 def p90_factor(log_sd: float) -> float:

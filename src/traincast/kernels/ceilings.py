@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traincast.hardware.device import Device
 from traincast.kernels.coefficients import Coefficients
@@ -92,6 +93,12 @@ class Ceilings:
     n_sm: Column
     is_pascal: Column
     is_volta: Column
+
+    def select(self, chosen: NDArray[Any]) -> Ceilings:
+        """Of some of the kernels; those of one device serve all."""
+        if np.ndim(self.n_sm) == 0:
+            return self
+        return Ceilings(**{name: np.asarray(getattr(self, name))[chosen] for name in self.__slots__})
 
 
 def within_power(rate: Column, limit: Column) -> Column:

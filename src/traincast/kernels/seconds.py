@@ -7,7 +7,7 @@ on the batch size is found first, as a plan, and serves all batch sizes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,18 +53,18 @@ def plan_of(kinds: Kinds, limits: Ceilings, coefficients: Coefficients, *, layou
     """For one device, or with ceilings that have one entry a kernel, each on its own."""
     is_product = kinds.work < FIRST_BYTES
     others, products = np.flatnonzero(~is_product), np.flatnonzero(is_product)
-    chosen, limits_of = kinds.select(products), _some(limits, products)
+    chosen, limits_of = kinds.select(products), limits.select(products)
     rates = rates_of(chosen, limits_of, coefficients, layout=layout, tf32=tf32)
     plain = by_definition(chosen, rates, limits_of, coefficients)
     is_convolution = IS_CONVOLUTION[chosen.work]
     fast = np.flatnonzero(chosen.is_winograd & ~rates.on_matrix & ~IS_WEIGHT_GRADIENT[chosen.work])
-    fast_limits, fast_plain = _some(limits_of, fast), plain.select(fast)
+    fast_limits, fast_plain = limits_of.select(fast), plain.select(fast)
     fused = winograd_fused(fast_plain, fast_limits, coefficients)
     apart = winograd_apart(fast_plain, fast_limits, coefficients)
     return Plan(
         launch_s=float(np.exp(coefficients["launch_s"])),
         others=others,
-        other_limits=_some(limits, others),
+        other_limits=limits.select(others),
         passes=coefficients.passes[layout][kinds.work[others]],
         products=products,
         limits=limits_of,
@@ -77,7 +77,7 @@ def plan_of(kinds: Kinds, limits: Ceilings, coefficients: Coefficients, *, layou
         recurrent_step_s=float(np.exp(coefficients["recurrent_step_s"])),
         fast=fast,
         ways=Cutting.join([plain, fused, apart]),
-        way_limits=_some(limits_of, np.concatenate([np.arange(len(products)), fast, fast])),
+        way_limits=limits_of.select(np.concatenate([np.arange(len(products)), fast, fast])),
         fast_limits=fast_limits,
         fast_item=chosen.item[fast].astype(np.float64),
         transform_passes=float(np.exp(coefficients["winograd.transform"])),
@@ -98,13 +98,6 @@ def kernel_seconds(plan: Plan, sizes: Sizes) -> Times:
             found.compute_s > _COMPUTE_SHARE * found.seconds, found.seconds + plan.launch_s, 0.0
         )
     return Times(seconds=seconds + plan.launch_s, compute_s=compute_s)
-
-
-def _some(limits: Ceilings, chosen: Ints) -> Ceilings:
-    """Ceilings of some of the kernels; those of one device serve all."""
-    if np.ndim(limits.n_sm) == 0:
-        return limits
-    return Ceilings(**{field.name: np.asarray(getattr(limits, field.name))[chosen] for field in fields(limits)})
 
 
 def _product_seconds(plan: Plan, sizes: Sizes) -> Times:

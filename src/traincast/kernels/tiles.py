@@ -93,33 +93,31 @@ def bytes_seconds(moved: Floats, limits: Ceilings) -> Floats:
 
 
 def tile_seconds(shapes: Shapes, cutting: Cutting, limits: Ceilings) -> Times:
-    """Time with the best tile, and the compute time of that tile."""
-    b, m, n, k = shapes.b, shapes.m, shapes.n, shapes.k
-    at = (slice(None),) + (None,) * m.ndim
-    tile_m, tile_n = _HEIGHT[at], _WIDTH[at]
+    """Time with the best tile on offer, and the compute time of that tile."""
+    # Along the last axis every kernel with every tile that it may take, kernel by kernel.
+    kernel, tile = np.nonzero(_IS_OFFERED[cutting.tiling])
+    first = np.searchsorted(kernel, np.arange(len(cutting.tiling)))
+    cut, limits = cutting.select(kernel), limits.select(kernel)
+    b, m, n, k, moved_bytes = (
+        part[..., kernel] for part in (shapes.b, shapes.m, shapes.n, shapes.k, shapes.moved_bytes)
+    )
+    tile_m, tile_n = _HEIGHT[tile], _WIDTH[tile]
     n_m, n_n = np.ceil(m / tile_m), np.ceil(n / tile_n)
     tiles = b * n_m * n_n
-    split = np.minimum(np.maximum(limits.n_sm / tiles, 1.0), np.maximum(k / cutting.least_depth, 1.0))
+    split = np.minimum(np.maximum(limits.n_sm / tiles, 1.0), np.maximum(k / cut.least_depth, 1.0))
     waves = tiles * split / limits.n_sm
     waves = np.maximum(1.0, waves + (np.ceil(waves) - waves) * _QUANTISED_WAVES / (_QUANTISED_WAVES + waves))
-    on_all_sms = (waves + cutting.lone) * (k / split + cutting.start_up) * limits.n_sm
-    compute_s = on_all_sms * _slowness(cutting, m.ndim)
-    cache_s = on_all_sms * (tile_m + tile_n) * (cutting.item_bytes / limits.l2_tile_bytes_per_s)
+    on_all_sms = (waves + cut.lone) * (k / split + cut.start_up) * limits.n_sm
+    compute_s = on_all_sms * (_TILE_FLOP[tile] / cut.reached_flop_per_s * np.exp(-cut.loss * _HALVINGS[tile]))
+    cache_s = on_all_sms * ((tile_m + tile_n) * cut.item_bytes / limits.l2_tile_bytes_per_s)
     in_flight = limits.n_sm * _TILES_IN_FLIGHT_PER_SM
     rows = np.minimum(n_m, in_flight)
     columns = np.minimum(np.maximum(in_flight / rows, 1.0), n_n)
     read = np.maximum(tiles / columns * tile_m, b * m) + np.maximum(tiles / rows * tile_n, b * n)
-    moved = cutting.item_bytes * (read * k + b * m * n * np.where(split > 1.0, 1.0 + 2.0 * split, 1.0))
-    moved = np.where(np.isnan(shapes.moved_bytes), moved, shapes.moved_bytes)
-    memory_s = bytes_seconds(moved, limits)
+    moved = cut.item_bytes * (read * k + b * m * n * np.where(split > 1.0, 1.0 + 2.0 * split, 1.0))
+    memory_s = bytes_seconds(np.where(np.isnan(moved_bytes), moved, moved_bytes), limits)
     cubed = compute_s * compute_s * compute_s + cache_s * cache_s * cache_s + memory_s * memory_s * memory_s
-    least = cubed.min(axis=0)
+    least = np.minimum.reduceat(cubed, first, axis=-1)
     # Several tiles that end together: any of them tells whether compute binds.
-    return Times(seconds=np.cbrt(least), compute_s=np.where(cubed == least, compute_s, 0.0).max(axis=0))
-
-
-def _slowness(cutting: Cutting, n_axes: int) -> Floats:
-    """Seconds a tile takes for each unit of k, by tile and kernel; infinite where the tile is not offered."""
-    slowness = _TILE_FLOP[:, None] / cutting.reached_flop_per_s * np.exp(-cutting.loss * _HALVINGS[:, None])
-    slowness[~_IS_OFFERED.T[:, cutting.tiling]] = np.inf
-    return slowness.reshape(len(_TILES), *(1,) * (n_axes - 1), -1)
+    of_best = np.where(cubed == least[..., kernel], compute_s, 0.0)
+    return Times(seconds=np.cbrt(least), compute_s=np.maximum.reduceat(of_best, first, axis=-1))

@@ -1,0 +1,232 @@
+"""What `traincast scale` shows of a forecast: both ways of scaling side by side, then each in detail."""
+
+from __future__ import annotations
+
+from traincast.cli.scale_charts import charts_of
+from traincast.forecasting.scale import Curve, Point, Scaling
+from traincast.forecasting.scale_compare import Comparison, MeasuredPoint
+from traincast.hardware.link import Link
+from traincast.report.document import Document
+from traincast.report.table import Cell, Column, Row, Table
+from traincast.units import show_bytes_per_s, show_percent, show_usd
+
+_WORDS = (
+    "Speedup is T(1)/T(N) at one global batch. Scaled speedup is N T(1)/T(N), with T of a step at one batch per GPU. "
+    "Efficiency is either of them over N. The serial fraction is Amdahl's, by Karp and Flatt."
+)
+
+_TRAFFIC_WORDS = (
+    "Exposed is what a step takes beyond computing: communication that is not hidden, waiting for the slowest GPU. "
+    "Sent is by the process that sends most; the rate, in one direction, is that over the time of the communication."
+)
+
+
+def document_of(scaling: Scaling, comparison: Comparison | None = None) -> Document:
+    """Tables and charts; measured runs stand beside the curve that they belong to."""
+    curves = (scaling.strong, scaling.weak)
+    runs = [
+        _runs(curve, scaling, measured)
+        for curve in curves
+        for measured in [_of(curve, comparison)]
+        if measured or scaling.question.n_samples is not None
+    ]
+    return Document(
+        title=f"{scaling.model} on {_counts(scaling)} x {scaling.question.device.name}",
+        subtitle=_settings(scaling),
+        tables=(
+            _measures(scaling),
+            *(_work(curve, scaling) for curve in curves),
+            *runs,
+        ),
+        charts=charts_of(scaling, comparison),
+        notes=_notes(scaling, comparison),
+    )
+
+
+def _of(curve: Curve, comparison: Comparison | None) -> dict[int, MeasuredPoint]:
+    return comparison.by_count if comparison is not None and comparison.curve is curve else {}
+
+
+def _measures(scaling: Scaling) -> Table:
+    time = "epoch" if scaling.question.n_samples else "step"
+    columns = (
+        Column(key="n_devices", header="GPUs", show="integer"),
+        Column(key=f"strong_{time}_s", header=f"strong: {time}", show="duration"),
+        Column(key="strong_samples_per_s", header="samples/s", show="ratio"),
+        Column(key="speedup", header="speedup", show="ratio"),
+        Column(key="strong_efficiency_fraction", header="efficiency", show="percent"),
+        Column(key="amdahl_serial_fraction", header="serial fraction", show="percent"),
+        Column(key=f"weak_{time}_s", header=f"weak: {time}", show="duration"),
+        Column(key="weak_samples_per_s", header="samples/s", show="ratio"),
+        Column(key="scaled_speedup", header="scaled speedup", show="ratio"),
+        Column(key="weak_efficiency_fraction", header="efficiency", show="percent"),
+    )
+    rows = []
+    for strong, weak in zip(scaling.strong.points, scaling.weak.points, strict=True):
+        cells = [(getattr(each.forecast, f"{time}_s"), each.forecast.samples_per_s) for each in (strong, weak)]
+        first = (strong.n_devices, *cells[0], strong.speedup, strong.efficiency_fraction, strong.serial_fraction)
+        rows.append((*first, *cells[1], weak.speedup, weak.efficiency_fraction))
+    batches = scaling.batches
+    return Table(
+        title=f"Strong scaling (a batch of {batches.of_all:,}) and weak scaling ({batches.of_each:,} samples per GPU)",
+        columns=columns,
+        rows=tuple(rows),
+        notes=(_WORDS,),
+    )
+
+
+def _work(curve: Curve, scaling: Scaling) -> Table:
+    """Of an epoch, or of a step where an epoch is not known."""
+    is_waiting = any(point.forecast.input_wait_s for point in curve.points)
+    is_step = scaling.question.n_samples is None
+    spread = [Column(key=f"{name}_step_s", header=name, show="duration") for name in ("p10", "p90")]
+    columns = [
+        Column(key="n_devices", header="GPUs", show="integer"),
+        Column(key="batch_size_per_device", header="batch/GPU", show="integer"),
+        Column(key="step_s", header="step", show="duration"),
+        *(spread if is_step else []),
+        Column(key="compute_s", header="compute", show="duration"),
+        Column(key="communication_s", header="communication", show="duration"),
+        Column(key="exposed_s", header="exposed", show="duration"),
+        *([Column(key="input_wait_s", header="input wait", show="duration")] if is_waiting else []),
+        Column(key="sent_bytes", header="sent a step", show="bytes"),
+        Column(key="sent_bytes_per_s", header="rate", show="bytes_per_s"),
+        Column(key="link_fraction", header="of the link", show="percent"),
+        Column(key="fits", header="fits"),
+    ]
+    return Table(
+        title=f"{curve.kind.capitalize()} scaling: {'a step' if is_step else 'an epoch'} of each GPU",
+        columns=tuple(columns),
+        rows=tuple(_work_row(point, is_waiting=is_waiting, is_step=is_step) for point in curve.points),
+        notes=(_TRAFFIC_WORDS,) if curve.kind == "strong" else (),
+    )
+
+
+def _work_row(point: Point, *, is_waiting: bool, is_step: bool) -> Row:
+    one, times = point.forecast, point.n_steps or 1
+    waited = (times * one.input_wait_s,) if is_waiting else ()
+    return (
+        point.n_devices,
+        point.batch_size_per_device,
+        one.step_s,
+        *(one.interval("step_s") if is_step else ()),
+        times * point.compute_s,
+        times * one.communication_s,
+        times * one.exposed_communication_s,
+        *waited,
+        one.bytes_sent or None,
+        point.bytes_per_s,
+        point.link_fraction,
+        "yes" if one.fits else "NO",
+    )
+
+
+def _runs(curve: Curve, scaling: Scaling, measured: dict[int, MeasuredPoint]) -> Table:
+    """What is waited for and paid, with p10 and p90, beside what was measured."""
+    question = scaling.question
+    time = "total_s" if question.n_samples else "step_s"
+    columns = [
+        Column(key="n_devices", header="GPUs", show="integer"),
+        Column(key=time, header="runtime" if question.n_samples else "step", show="duration"),
+        Column(key=f"p10_{time}", header="p10", show="duration"),
+        Column(key=f"p90_{time}", header="p90", show="duration"),
+    ]
+    has_cost = curve.one.cost_usd is not None
+    if has_cost:
+        columns += [
+            Column(key="cost_usd", header="cost", show="usd"),
+            Column(key="p10_cost_usd", header="p10", show="usd"),
+            Column(key="p90_cost_usd", header="p90", show="usd"),
+        ]
+    if measured:
+        columns.append(Column(key=f"measured_{time}", header="measured", show="duration"))
+        if has_cost:
+            columns.append(Column(key="measured_cost_usd", header="cost", show="usd"))
+        columns.append(Column(key="error_fraction", header="error", show="percent"))
+    rows = []
+    for point in curve.points:
+        names = (time, "cost_usd") if has_cost else (time,)
+        cells: list[Cell] = [point.n_devices]
+        for name in names:
+            cells += [getattr(point.forecast, name), *point.forecast.interval(name)]
+        if measured:
+            found = measured.get(point.n_devices)
+            cells += [None if found is None else getattr(found, name) for name in (*names, "error_fraction")]
+        rows.append(tuple(cells))
+    title = f"{curve.kind.capitalize()} scaling: {_run_of(scaling)}"
+    return Table(title=title, columns=tuple(columns), rows=tuple(rows))
+
+
+def _run_of(scaling: Scaling) -> str:
+    question = scaling.question
+    if question.n_samples is None:
+        return "a step"
+    epochs = "1 epoch" if question.n_epochs == 1 else f"{question.n_epochs:,} epochs"
+    return f"{epochs} of {question.n_samples:,} samples"
+
+
+def _counts(scaling: Scaling) -> str:
+    counts = scaling.places.counts
+    return ", ".join(f"{n:,}" for n in counts) if len(counts) < 10 else f"{counts[0]:,} to {counts[-1]:,}"
+
+
+def _settings(scaling: Scaling) -> str:
+    question = scaling.question
+    strategy = question.strategy
+    reduce = f", all-reduce {strategy.algorithm}" if strategy.kind in ("ddp", "mirrored") else ""
+    parts = [question.settings.precision, question.settings.optimizer, f"strategy {strategy.name}{reduce}"]
+    parts += [f"method {question.method.name}", f"host {question.host.name}"]
+    if question.layout != "nchw":
+        parts.append(question.layout)
+    if question.compiled:
+        parts.append("compiled")
+    if question.accumulation_steps > 1:
+        parts.append(f"{question.accumulation_steps} passes an update")
+    return ", ".join(parts)
+
+
+def _notes(scaling: Scaling, comparison: Comparison | None) -> tuple[str, ...]:
+    notes = [scaling.batches.remark] if scaling.batches.remark else []
+    notes += _links(scaling)
+    notes += _price(scaling)
+    if comparison is not None:
+        mean = show_percent(comparison.mean_error_fraction)
+        notes.append(
+            f"Measured runs are compared with {comparison.curve.kind} scaling: the mean of absolute errors is {mean}. "
+            "Above 0 the forecast is too slow."
+        )
+    notes += [f"Warning: {warning}" for warning in scaling.warnings]
+    notes += [f"Assumed: {assumption}." for assumption in scaling.question.trace.assumptions]
+    return tuple(dict.fromkeys(notes))
+
+
+def _links(scaling: Scaling) -> list[str]:
+    most = scaling.places.by_count[scaling.places.counts[-1]]
+    if most.n_devices == 1:
+        return []
+    notes = []
+    if max(most.placement) > 1:
+        notes.append(f"Inside a node: {_link(most.inside)}.")
+    if most.n_nodes > 1 and most.between is not None:
+        notes.append(f"Between nodes: {_link(most.between)}, shared by the GPUs of a node.")
+    return notes
+
+
+def _link(link: Link) -> str:
+    nominal, reached = show_bytes_per_s(link.bytes_per_s), show_bytes_per_s(link.sustained_bytes_per_s)
+    return f"{link.name}, {nominal} in one direction, of which large collectives reach {reached}"
+
+
+def _price(scaling: Scaling) -> list[str]:
+    question = scaling.question
+    cluster = scaling.places.by_count[scaling.places.counts[-1]]
+    if question.price_usd_per_hour is not None:
+        if question.n_samples is None:
+            return ["A cost needs the number of samples (--samples) besides the price."]
+        return [f"Cost: {show_usd(question.price_usd_per_hour)} per GPU and hour; nothing but steps is counted."]
+    if question.n_samples is None:
+        return []
+    if cluster.node_price_usd_per_hour is None:
+        return ["A price per GPU and hour (--price) adds the cost."]
+    price, when = show_usd(cluster.node_price_usd_per_hour), f"{cluster.region}, {cluster.price_date}"
+    return [f"Cost: {price} per machine and hour ({when}); GPUs of a machine that are not used are paid for."]

@@ -1,0 +1,220 @@
+"""What `traincast scale --measured FILE` shows: how measured epochs divide, and what a step waits for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from traincast.errors import InputError
+from traincast.report.chart import Chart, Series
+from traincast.report.document import Document
+from traincast.report.table import Column, Table
+from traincast.scaling.measured import DataParallelFit, MeasuredScaling, analyse, fit_data_parallel
+from traincast.scaling.measured_file import MeasuredEpoch, read_measured
+from traincast.units import show_bytes_per_s, show_count, show_duration, show_percent
+
+_FP32_BYTES = 4
+_WHICH = (
+    Column(key="batch_size", header="batch", show="integer"),
+    Column(key="n_devices", header="GPUs", show="integer"),
+)
+_MEASURES = ("speedup", "efficiency_fraction", "serial_fraction", "compute_s", "communication_s")
+_RING = ("ring_bytes", "ring_bytes_per_s", "ring_link_fraction")
+_HUB = ("hub_bytes", "hub_bytes_per_s", "hub_link_fraction")
+
+
+def measured_answer(
+    path: Path,
+    *,
+    model: str | None,
+    options: dict[str, Any],
+    n_parameters: int | None,
+    n_samples: int | None,
+    link: str | None,
+) -> tuple[Document, dict[str, Any]]:
+    """The document and its JSON. The file is read first: most mistakes are there."""
+    from traincast.hardware.link_table import find_link_inside
+
+    rows = read_measured(path, n_samples=n_samples)
+    size = _n_parameters(model, options, n_parameters)
+    rate = None if link is None else find_link_inside(link).bytes_per_s
+    split = analyse(rows, size, bytes_per_parameter=_FP32_BYTES, link_bytes_per_s=rate)
+    can_fit = len(rows) >= 4 and len({row.n_devices for row in rows}) > 1
+    fit = fit_data_parallel(rows, n_samples=n_samples) if can_fit else None
+    document = Document(
+        title=f"Measured epochs of {path.name}",
+        subtitle=f"strong scaling, {show_count(size)} parameters of {_FP32_BYTES} bytes",
+        tables=(_split_table(split), _traffic_table(split), *(() if fit is None else (_fit_table(fit),))),
+        charts=(_epochs(rows), _parts(split), *(() if fit is None else (_fitted(fit),))),
+        notes=_notes(split, fit, size, rate),
+    )
+    return document, _data(split, fit, size, rate)
+
+
+def _n_parameters(model: str | None, options: dict[str, Any], given: int | None) -> int:
+    if given is not None:
+        if given < 1:
+            raise InputError(f"--parameters should be at least 1, not {given}.")
+        return given
+    if model is None:
+        raise InputError("Bytes need the size of the model: name it, or give --parameters.")
+    from traincast.api import load_model
+
+    return load_model(model, **options).n_parameters
+
+
+def _split_table(split: MeasuredScaling) -> Table:
+    columns = (
+        *_WHICH,
+        Column(key="epoch_s", header="epoch", show="duration"),
+        Column(key="speedup", header="speedup", show="ratio"),
+        Column(key="efficiency_fraction", header="efficiency", show="percent"),
+        Column(key="serial_fraction", header="serial fraction", show="percent"),
+        Column(key="compute_s", header="compute", show="duration"),
+        Column(key="communication_s", header="communication", show="duration"),
+    )
+    rows = tuple(
+        (point.row.batch_size, point.row.n_devices, point.row.epoch_s, *(getattr(point, name) for name in _MEASURES))
+        for point in split.points
+    )
+    return Table(title="An epoch, divided by assumption", columns=columns, rows=rows)
+
+
+def _traffic_table(split: MeasuredScaling) -> Table:
+    columns = (
+        *_WHICH,
+        Column(key="ring_bytes", header="sent by each", show="bytes"),
+        Column(key="ring_bytes_per_s", header="rate", show="bytes_per_s"),
+        Column(key="ring_link_fraction", header="of the link", show="percent"),
+        Column(key="hub_bytes", header="through GPU 0", show="bytes"),
+        Column(key="hub_bytes_per_s", header="rate", show="bytes_per_s"),
+        Column(key="hub_link_fraction", header="of the link", show="percent"),
+    )
+    rows = tuple(
+        (point.row.batch_size, point.row.n_devices, *(getattr(point, name) for name in (*_RING, *_HUB)))
+        for point in split.points
+        if point.row.n_devices > 1
+    )
+    title = "Bytes of an epoch in that communication: as a ring, and as DataParallel"
+    return Table(title=title, columns=columns, rows=rows)
+
+
+def _fit_table(fit: DataParallelFit) -> Table:
+    columns = (
+        *_WHICH,
+        Column(key="epoch_s", header="measured", show="duration"),
+        Column(key="fitted_s", header="fitted", show="duration"),
+        Column(key="error_fraction", header="error", show="percent"),
+        Column(key="bound_by", header="bound by"),
+    )
+    rows = tuple(
+        (row.batch_size, row.n_devices, row.epoch_s, fitted_s, fitted_s / row.epoch_s - 1, bound)
+        for row, fitted_s, bound in zip(fit.rows, fit.predicted_s, fit.bound_by, strict=True)
+    )
+    return Table(title="An epoch as the slowest of host, devices and input (DataParallel)", columns=columns, rows=rows)
+
+
+def _notes(split: MeasuredScaling, fit: DataParallelFit | None, size: int, rate: float | None) -> tuple[str, ...]:
+    notes = [f"Assumed: {text}." for text in split.assumptions]
+    if rate is None:
+        notes.append("--link names the link, and its share is added.")
+    if fit is None:
+        notes.append("Four rows and two numbers of GPUs are needed to fit what a step waits for.")
+        return (*notes, *(f"Warning: {text}" for text in split.warnings))
+    model, left_out = fit.model, fit.leave_one_out_error_fraction
+    notes += [
+        f"Fitted: host {show_duration(model.host_s)} a step and {show_duration(model.replica_s)} for each further GPU, "
+        f"compute {show_duration(model.compute_s_per_sample)} and input {show_duration(model.input_s_per_sample)} a "
+        "sample.",
+        "Fitted link: if a further GPU cost nothing but its weights and gradients, the link of GPU 0 would carry "
+        f"{show_bytes_per_s(model.least_link_bytes_per_s(size * _FP32_BYTES))}; it is at least as fast.",
+        f"Mean error of the fit {show_percent(fit.mean_error_fraction)}"
+        + ("." if left_out is None else f", of a row that it did not see {show_percent(left_out)}."),
+    ]
+    best = min(fit.baselines, key=lambda each: each.mean_error_fraction, default=None)
+    if best is not None:
+        notes.append(
+            f"The best rule of thumb, {best.name}, is off by {show_percent(best.mean_error_fraction)} on rows with "
+            "several GPUs."
+        )
+    return (*notes, *(f"Warning: {text}" for text in (*split.warnings, *fit.warnings)))
+
+
+def _epochs(rows: tuple[MeasuredEpoch, ...]) -> Chart:
+    """One line a batch size."""
+    series = []
+    for batch in dict.fromkeys(row.batch_size for row in rows):
+        own = sorted((row for row in rows if row.batch_size == batch), key=lambda row: row.n_devices)
+        counts, seconds = [row.n_devices for row in own], [row.epoch_s for row in own]
+        series.append(Series(name=f"batch {batch:,}", x=counts, y=seconds))
+    return Chart(
+        title="Epochs over GPUs",
+        kind="line",
+        series=tuple(series),
+        x_label="GPUs",
+        y_label="epoch",
+        x_show="integer",
+        y_show="duration",
+    )
+
+
+def _fitted(fit: DataParallelFit) -> Chart:
+    return Chart(
+        title="Fitted epochs against measured ones",
+        kind="scatter",
+        series=(Series(name="epochs", x=[row.epoch_s for row in fit.rows], y=list(fit.predicted_s)),),
+        x_label="measured",
+        y_label="fitted",
+        x_show="duration",
+        y_show="duration",
+        diagonal=True,
+    )
+
+
+def _parts(split: MeasuredScaling) -> Chart:
+    labels = [f"{point.row.batch_size:,} on {point.row.n_devices}" for point in split.points]
+    parts = {"compute (T1/N)": "compute_s", "communication (the rest)": "communication_s"}
+    return Chart(
+        title="Epochs, divided by assumption",
+        kind="stacked_bar",
+        series=tuple(
+            Series(name=name, x=labels, y=[max(getattr(point, key), 0.0) for point in split.points])
+            for name, key in parts.items()
+        ),
+        x_label="batch on GPUs",
+        y_label="epoch",
+        y_show="duration",
+    )
+
+
+def _data(split: MeasuredScaling, fit: DataParallelFit | None, size: int, rate: float | None) -> dict[str, Any]:
+    points = [
+        {
+            "batch_size": point.row.batch_size,
+            "n_devices": point.row.n_devices,
+            "epoch_s": point.row.epoch_s,
+            "n_iterations": point.row.n_iterations,
+            **{name: getattr(point, name) for name in (*_MEASURES, *_RING, *_HUB)},
+        }
+        for point in split.points
+    ]
+    data: dict[str, Any] = {
+        "n_parameters": size,
+        "link_bytes_per_s": rate,
+        "points": points,
+        "assumptions": split.assumptions,
+        "warnings": split.warnings,
+        "fit": None,
+    }
+    if fit is not None:
+        data["fit"] = {
+            "model": fit.model,
+            "least_link_bytes_per_s": fit.model.least_link_bytes_per_s(size * _FP32_BYTES),
+            "epoch_s": fit.predicted_s,
+            "bound_by": fit.bound_by,
+            "mean_error_fraction": fit.mean_error_fraction,
+            "leave_one_out_error_fraction": fit.leave_one_out_error_fraction,
+            "baselines": fit.baselines,
+            "warnings": fit.warnings,
+        }
+    return data

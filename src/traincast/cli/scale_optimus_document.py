@@ -1,0 +1,153 @@
+"""What `traincast scale --optimus SPEEDS` shows: the time to a number of steps over workers, by parameter servers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from traincast.cli.numbers import whole_numbers
+from traincast.errors import InputError
+from traincast.report.chart import Chart, Series
+from traincast.report.document import Document
+from traincast.report.table import Column, Table
+from traincast.scaling.optimus import (
+    TERMS,
+    SpeedCurve,
+    SpeedFit,
+    SpeedModel,
+    fit_speed,
+    paper_model,
+    speed_chart,
+    speed_curves,
+)
+from traincast.units import show_duration, show_percent
+
+_PAPER = ("paper-sync", "paper-async")
+_MOST_STEPS = 10**12
+
+
+def optimus_answer(
+    speeds: str, *, batch_size: int | None, n_steps: int, workers: str, servers: str
+) -> tuple[Document, dict[str, Any]]:
+    """The document and its JSON."""
+    if not 1 <= n_steps <= _MOST_STEPS:
+        raise InputError(f"--steps should be from 1 to {_MOST_STEPS:,}, not {n_steps}.")
+    n_workers, n_servers = whole_numbers(workers, "--workers"), whole_numbers(servers, "--servers")
+    model, fit = _model(speeds, batch_size)
+    curves = speed_curves(model, n_workers, n_servers)
+    document = Document(
+        title=f"Time to {n_steps:,} steps by Optimus' speed model",
+        subtitle=_subtitle(speeds, model, fit),
+        tables=(_table(curves, n_steps),),
+        charts=(_times(curves, n_steps), speed_chart(curves)),
+        notes=_notes(curves, model, fit, n_steps),
+    )
+    data = {
+        "mode": model.mode,
+        "batch_size": model.batch_size,
+        "theta_s": dict(zip(TERMS[model.mode], model.theta, strict=True)),
+        "n_steps": n_steps,
+        "curves": [
+            {
+                "n_servers": curve.n_servers,
+                "n_workers": curve.n_workers,
+                "steps_per_s": curve.steps_per_s,
+                "time_s": n_steps / curve.steps_per_s,
+                "fastest_n_workers": curve.fastest_n_workers,
+            }
+            for curve in curves
+        ],
+        "fit": None if fit is None else _fit_data(fit),
+    }
+    return document, data
+
+
+def _model(speeds: str, batch_size: int | None) -> tuple[SpeedModel, SpeedFit | None]:
+    """A preset, or a fit to a file: of synchronous training where a batch is given, else of asynchronous."""
+    name = speeds.strip().lower()
+    if name == "paper-async":
+        return paper_model("async", batch_size=batch_size), None
+    if name == "paper-sync":
+        if batch_size is None:
+            raise InputError("paper-sync needs the global batch, which the paper's table does not say: give --batch.")
+        return paper_model("sync", batch_size=batch_size), None
+    from pathlib import Path
+
+    from traincast.scaling.optimus_file import read_speeds
+
+    if not Path(speeds).exists():
+        raise InputError(f"--optimus is {', '.join(_PAPER)} or a CSV file, and there is no file '{speeds}'.")
+    fit = fit_speed(read_speeds(speeds), mode="async" if batch_size is None else "sync", batch_size=batch_size)
+    return fit.model, fit
+
+
+def _subtitle(speeds: str, model: SpeedModel, fit: SpeedFit | None) -> str:
+    mode = "asynchronous" if model.mode == "async" else f"synchronous, batch {model.batch_size:,.0f}"
+    return f"{mode}, {'the coefficients of ' if fit is None else 'fitted to '}{speeds}"
+
+
+def _table(curves: tuple[SpeedCurve, ...], n_steps: int) -> Table:
+    columns = [Column(key="n_workers", header="workers", show="integer")]
+    for curve in curves:
+        p, plural = curve.n_servers, "s" * (curve.n_servers > 1)
+        columns.append(Column(key=f"time_{p}_servers_s", header=f"{p} server{plural}", show="duration"))
+        columns.append(Column(key=f"steps_per_s_{p}_servers", header="steps/s", show="ratio"))
+    rows = []
+    for number, n_workers in enumerate(curves[0].n_workers.tolist()):
+        speeds = [float(curve.steps_per_s[number]) for curve in curves]
+        rows.append((n_workers, *(cell for speed in speeds for cell in (n_steps / speed, speed))))
+    return Table(title="By workers and parameter servers", columns=tuple(columns), rows=tuple(rows))
+
+
+def _times(curves: tuple[SpeedCurve, ...], n_steps: int) -> Chart:
+    series = tuple(
+        Series(
+            name=f"{curve.n_servers} parameter server{'s' * (curve.n_servers > 1)}",
+            x=curve.n_workers.tolist(),
+            y=(n_steps / curve.steps_per_s).tolist(),
+        )
+        for curve in curves
+    )
+    return Chart(
+        title=f"Time to {n_steps:,} steps",
+        kind="line",
+        series=series,
+        x_label="workers",
+        y_label="time",
+        x_show="integer",
+        y_show="duration",
+    )
+
+
+def _notes(curves: tuple[SpeedCurve, ...], model: SpeedModel, fit: SpeedFit | None, n_steps: int) -> tuple[str, ...]:
+    notes = [
+        f"{curve.n_servers} server{'s' * (curve.n_servers > 1)}: fastest with {curve.fastest_n_workers} workers, "
+        f"{show_duration(n_steps / float(curve.steps_per_s.max()))}."
+        for curve in curves
+    ]
+    counted = "of all workers together, each on its own mini-batch" if model.mode == "async" else "of the whole job"
+    notes.append(f"Steps are those {counted}.")
+    terms = ", ".join(f"{name} {value:.3g}" for name, value in zip(TERMS[model.mode], model.theta, strict=True))
+    notes.append(f"Coefficients in seconds: {terms}.")
+    if fit is not None:
+        left_out = fit.leave_one_out_error_fraction
+        unseen = "" if left_out is None else f", of a point that it did not see {show_percent(left_out)}"
+        notes.append(
+            f"Fitted to {fit.n_points} points with a mean error of {show_percent(fit.mean_error_fraction)}{unseen}. "
+            "With --batch the points are read as synchronous, without as asynchronous."
+        )
+        notes += [f"Warning: {text}" for text in fit.warnings]
+    else:
+        notes.append("The paper's coefficients came without its batch and machines: they show shapes, no forecast.")
+    return tuple(notes)
+
+
+def _fit_data(fit: SpeedFit) -> dict[str, Any]:
+    names = (
+        "n_points",
+        "mean_error_fraction",
+        "leave_one_out_error_fraction",
+        "at_zero",
+        "standard_errors",
+        "warnings",
+    )
+    return {name: getattr(fit, name) for name in names}

@@ -1,0 +1,79 @@
+"""What one device takes at many batch sizes, worked out once and shared by all counts and strategies that ask."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from traincast.forecasting.device_steps import DeviceSteps
+from traincast.forecasting.question import Question
+from traincast.forecasting.spread import step_log_sd
+from traincast.kernels.method import OpTimes
+from traincast.kernels.timeline import StepTimeline, step_timeline
+from traincast.scaling.local_step import LocalStep
+from traincast.scaling.strategies import alone
+from traincast.scaling.strategy import network_of, parallel_step
+from traincast.trace.graph import Graph, Ints
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class DeviceTimes:
+    """Steps of one device, one entry a batch size in `timeline`."""
+
+    graph: Graph
+    micro_batch_sizes: Ints  # of one pass, ascending
+    times: OpTimes
+    timeline: StepTimeline
+
+
+def device_times(question: Question, micro_batch_sizes: Ints) -> DeviceTimes:
+    """Op times of the question's device at all these batch sizes of one pass; each once."""
+    graph, sizes = question.timed_graph, np.unique(micro_batch_sizes)
+    times = question.method.op_times(graph, question.device, sizes, precision=question.settings.precision)
+    timeline = step_timeline(
+        graph,
+        times,
+        question.timed_host,
+        n_micro_steps=question.accumulation_steps,
+        is_synchronous=question.device.kind == "cpu",
+    )
+    return DeviceTimes(graph=graph, micro_batch_sizes=sizes, times=times, timeline=timeline)
+
+
+def micro_batches(question: Question, batch_sizes: Ints) -> Ints:
+    """Samples of one pass of the fullest device, for each batch of all devices."""
+    return -(-batch_sizes // (question.n_devices * question.accumulation_steps))
+
+
+def steps_at(known: DeviceTimes, question: Question, batch_sizes: Ints) -> DeviceSteps:
+    """Steps of a question that differs from the one timed in nothing but its place, strategy and batch size."""
+    micro = micro_batches(question, batch_sizes)
+    timeline = _rows(known.timeline, np.searchsorted(known.micro_batch_sizes, micro))
+    step = LocalStep(
+        graph=known.graph,
+        timeline=timeline,
+        host=question.timed_host,
+        batch_sizes=micro,
+        n_micro_steps=question.accumulation_steps,
+    )
+    if question.cluster is None:
+        parallel = alone(step)
+    else:
+        parallel = parallel_step(question.strategy, step, network_of(question.cluster))
+    rate = question.input_samples_per_s
+    wait_s = np.zeros(len(micro)) if rate is None else np.maximum(batch_sizes / rate - parallel.step_s, 0.0)
+    return DeviceSteps(
+        question=question,
+        batch_sizes=batch_sizes,
+        timeline=timeline,
+        parallel=parallel,
+        input_wait_s=wait_s,
+        log_sd=step_log_sd(timeline, parallel),
+        is_covered=known.times.is_covered,
+        method_warnings=known.times.warnings,
+    )
+
+
+def _rows(timeline: StepTimeline, rows: Ints) -> StepTimeline:
+    return replace(timeline, **{field.name: getattr(timeline, field.name)[rows] for field in fields(timeline)})

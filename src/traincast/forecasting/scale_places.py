@@ -1,0 +1,89 @@
+"""Where N devices are, for each N that is asked about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from traincast.errors import InputError
+from traincast.forecasting.place import find_place
+from traincast.hardware.cluster import Cluster, check_count
+from traincast.hardware.cluster_text import find_cluster
+from traincast.hardware.host import THIS_MACHINE
+from traincast.hardware.machines import machine_named
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_COUNTED = re.compile(r"[-+0-9.]+\s*(?:x|of\s)", re.IGNORECASE)
+_MOST_IN_A_NODE = 16  # no machine of the table has more
+_USUAL_COUNTS = (1, 2, 4, 8)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """One cluster for each number of devices in `counts`, and for one device to compare with."""
+
+    name: str  # in the user's words
+    counts: tuple[int, ...]  # ascending
+    by_count: dict[int, Cluster]
+    warnings: tuple[str, ...] = field(default=())
+
+
+def find_places(
+    on: str | Cluster,
+    counts: Sequence[int] | None = None,
+    *,
+    link: str | None = None,
+    devices_file: str | Path | None = None,
+) -> Places:
+    """A device has as many neighbours in its node as are asked for; a cluster has what it has, and is filled in order.
+
+    Without counts: 1, 2, 4 ... up to what the cluster holds, or 8 of a device. `link` replaces the link inside a node.
+    """
+    if not isinstance(on, str):
+        if link is not None:
+            raise InputError("A Cluster has its links: make it with another one, or give its name to replace a link.")
+        return _part_of(on, on.name, counts)
+    words = on.strip()
+    warnings: tuple[str, ...] = ()
+    if words.lower() == THIS_MACHINE:
+        place = find_place(words, devices_file=devices_file)
+        words, warnings = place.device.name, place.warnings
+    elif _says_more_than_a_device(words):
+        return _part_of(find_cluster(words, devices_file=devices_file, link=link), words, counts)
+    name = find_cluster(words, devices_file=devices_file, link=link).device.name
+    found = _checked(_USUAL_COUNTS if counts is None else counts)
+    if found[-1] > _MOST_IN_A_NODE:
+        nodes = f"{-(-found[-1] // 8)}x8x{name}@100Gb/s"
+        warnings += (f"{found[-1]} devices are taken to sit in one node; if they do not, name the nodes: '{nodes}'.",)
+    return Places(
+        name=name,
+        counts=found,
+        by_count={n: find_cluster(f"{n}x{name}", devices_file=devices_file, link=link) for n in {1, *found}},
+        warnings=warnings,
+    )
+
+
+def _part_of(cluster: Cluster, name: str, counts: Sequence[int] | None) -> Places:
+    if counts is None:
+        n_all = cluster.n_devices
+        counts = [2**power for power in range(n_all.bit_length()) if 2**power < n_all] + [n_all]
+    found = _checked(counts)
+    return Places(name=name, counts=found, by_count={n: cluster.take(n) for n in sorted({1, *found})})
+
+
+def _checked(counts: Sequence[int]) -> tuple[int, ...]:
+    if not len(counts):
+        raise InputError("Scaling needs at least one number of devices, such as 1,2,4,8.")
+    for n in counts:
+        check_count(n, "A number of devices")
+    return tuple(sorted({int(n) for n in counts}))
+
+
+def _says_more_than_a_device(words: str) -> bool:
+    """A number, a link, a file or the name of a machine."""
+    is_cluster = _COUNTED.match(words) or "@" in words or words.lower().endswith(".toml")
+    return bool(is_cluster) or machine_named(words) is not None

@@ -1,0 +1,116 @@
+"""Machines that can be rented or bought, by the names that their makers gave them."""
+
+from __future__ import annotations
+
+import importlib.resources
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from traincast.errors import InputError, close_names
+from traincast.hardware.catalog import find_device
+from traincast.hardware.cluster import Cluster, check_count
+from traincast.hardware.device_table import name_key
+from traincast.hardware.link_table import find_link
+from traincast.units import GIGA
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from traincast.hardware.link import Link
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """One node as a provider or maker describes it; a price or network that is not known is None."""
+
+    name: str
+    provider: str
+    device: str  # a name of the device table
+    n_devices: int
+    inside: Link
+    network: Link | None
+    price_usd_per_hour: float | None  # of the whole machine, on demand
+    price_date: str
+    region: str
+    source: str
+    notes: str
+    aliases: tuple[str, ...] = ()
+
+    def cluster(self, n_nodes: int = 1, *, devices_file: str | Path | None = None) -> Cluster:
+        """So many of this machine, joined by its own network, with every device used."""
+        check_count(n_nodes, f"'{self.name}': the number of machines")
+        if n_nodes > 1 and self.network is None:
+            raise InputError(
+                f"The network of '{self.name}' is not known: name it after an @, as in '{n_nodes}x{self.name}@50Gb/s'."
+            )
+        return Cluster(
+            device=find_device(self.device, devices_file=devices_file),
+            placement=(self.n_devices,) * n_nodes,
+            inside=self.inside,
+            between=self.network if n_nodes > 1 else None,
+            name=self.name if n_nodes == 1 else f"{n_nodes}x{self.name}",
+            devices_per_node=self.n_devices,
+            n_nodes_max=n_nodes,
+            node_price_usd_per_hour=self.price_usd_per_hour,
+            price_source=self.source if self.price_usd_per_hour is not None else "",
+            price_date=self.price_date,
+            region=self.region,
+        )
+
+
+@lru_cache(maxsize=1)
+def all_machines() -> tuple[Machine, ...]:
+    """The table that ships with traincast, in its own order."""
+    import csv
+    import io
+
+    text = importlib.resources.files("traincast").joinpath("data/machines.csv").read_text(encoding="utf-8")
+    return tuple(_machine(row) for row in csv.DictReader(io.StringIO(text, newline="")))
+
+
+def find_machine(name: str) -> Machine:
+    """The machine of that name or alias; case, spaces, dashes and underscores do not matter."""
+    found = machine_named(name)
+    if found is None:
+        close = close_machines(name)
+        raise InputError(f"No machine named '{name}'.{close} The table of machines has {len(all_machines())} names.")
+    return found
+
+
+def close_machines(name: str, others: Iterable[str] = ()) -> str:
+    """A sentence with names that begin like this one, or else with the nearest; `others` are further names to try."""
+    names = [machine.name for machine in all_machines()]
+    begin = [known for known in names if name_key(name) and name_key(known).startswith(name_key(name))]
+    return f" Close names: {', '.join(begin[:3])}." if begin else close_names(name, (*others, *names))
+
+
+def machine_named(name: str) -> Machine | None:
+    """As `find_machine`, but None for a name that no machine has."""
+    return _by_key().get(name_key(name))
+
+
+@lru_cache(maxsize=1)
+def _by_key() -> dict[str, Machine]:
+    return {name_key(name): machine for machine in all_machines() for name in (machine.name, *machine.aliases)}
+
+
+def _machine(row: Mapping[str, str]) -> Machine:
+    inside = find_link(row["inside"])
+    if row["nvlink_gb_per_s"]:
+        inside = replace(inside, bytes_per_s=float(row["nvlink_gb_per_s"]) * GIGA / 2)  # printed for both directions
+    return Machine(
+        name=row["name"],
+        aliases=tuple(alias for alias in row["aliases"].split(";") if alias),
+        provider=row["provider"],
+        device=row["device"],
+        n_devices=int(row["n_devices"]),
+        inside=inside,
+        network=find_link(row["network"]) if row["network"] else None,
+        price_usd_per_hour=float(row["price_usd_per_hour"]) if row["price_usd_per_hour"] else None,
+        price_date=row["price_date"],
+        region=row["region"],
+        source=row["source"],
+        notes=row["notes"],
+    )

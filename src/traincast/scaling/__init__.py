@@ -1,0 +1,1 @@
+"""And on many devices? What it costs that they work together."""

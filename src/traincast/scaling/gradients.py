@@ -1,0 +1,79 @@
+"""When the gradients of a step are ready, and the buckets in which data parallelism reduces them.
+
+PyTorch's DistributedDataParallel fills buckets in the order in which gradients became ready in the first step: 1 MiB,
+then 25 MiB each (`torch/nn/parallel/distributed.py`, `_DEFAULT_FIRST_BUCKET_BYTES` and `bucket_cap_mb`). A bucket is
+closed by the gradient that fills it, so it may be larger.
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+
+import numpy as np
+
+from traincast.trace.graph import Floats, Graph, Ints, Phase, StorageKind
+from traincast.trace.traffic import tensor_bytes
+
+FIRST_BUCKET_BYTES = 2**20
+BUCKET_BYTES = 25 * 2**20
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Gradients:
+    """What backward leaves for the optimizer, in the order in which it is ready."""
+
+    bytes: Floats
+    ready_op: Ints  # the last op that writes it
+
+    @property
+    def total_bytes(self) -> float:
+        return float(self.bytes.sum())
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Buckets:
+    """Gradients that are reduced together."""
+
+    bytes: Floats
+    ready_op: Ints
+
+
+_known: weakref.WeakKeyDictionary[Graph, Gradients] = weakref.WeakKeyDictionary()
+
+
+def gradients_of(graph: Graph) -> Gradients:
+    """The gradients of a lowered step, found once a graph. A step without a backward pass has none."""
+    known = _known.get(graph)
+    if known is None:
+        known = _known[graph] = _find(graph)
+    return known
+
+
+def _find(graph: Graph) -> Gradients:
+    outputs = graph.op_outputs
+    op_of = np.repeat(np.arange(graph.n_ops), outputs.lengths)
+    storage = graph.tensor_storage[outputs.values]
+    written = (graph.storage_kind[storage] == StorageKind.GRADIENT) & (graph.op_phase[op_of] == Phase.BACKWARD)
+    ready = np.full(graph.n_storages, -1, dtype=np.int64)
+    np.maximum.at(ready, storage[written], op_of[written])
+    found = np.flatnonzero(ready >= 0)
+    order = found[np.argsort(ready[found], kind="stable")]
+    sizes = tensor_bytes(graph, np.array([2]))[0]
+    return Gradients(bytes=sizes[graph.storage_owner[order]].astype(np.float64), ready_op=ready[order])
+
+
+def buckets_of(
+    gradients: Gradients, *, first_bytes: float = FIRST_BUCKET_BYTES, bucket_bytes: float = BUCKET_BYTES
+) -> Buckets:
+    """Gradients in the order of their readiness, put together until a bucket is full."""
+    sizes: list[float] = []
+    ready: list[int] = []
+    held, limit = 0.0, first_bytes
+    for number, (n_bytes, op) in enumerate(zip(gradients.bytes.tolist(), gradients.ready_op.tolist(), strict=True)):
+        held += n_bytes
+        if held >= limit or number == len(gradients.bytes) - 1:
+            sizes.append(held)
+            ready.append(op)
+            held, limit = 0.0, bucket_bytes
+    return Buckets(np.array(sizes), np.array(ready, dtype=np.int64))

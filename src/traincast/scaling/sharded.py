@@ -1,0 +1,68 @@
+"""Data parallelism that shards what every device would otherwise hold: ZeRO's stages, of which the third is FSDP.
+
+Stage 1 shards the optimizer's state, 2 the gradients too, 3 the weights too. Gradients are reduce-scattered while
+backward goes on, each device updates its share. In stages 1 and 2 the new weights are gathered after the update; in
+stage 3 every unit's weights are gathered before it runs forward and again before it runs backward, one unit ahead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from traincast.scaling.gradients import buckets_of
+from traincast.scaling.hierarchy import Network, NetworkCost, all_gather, reduce_scatter
+from traincast.scaling.local_step import LocalStep, ParallelStep
+from traincast.scaling.overlap import overlap
+from traincast.scaling.strategies import CALL_S, alone
+from traincast.trace.graph import Floats
+
+
+def sharded(step: LocalStep, network: Network, *, stage: int) -> ParallelStep:
+    """The step of ZeRO's stage 1, 2 or 3. Units are the buckets of DistributedDataParallel."""
+    n, units = network.n_devices, buckets_of(step.gradients)
+    if n == 1 or not len(units.bytes):
+        return alone(step)
+    scattered = reduce_scatter(units.bytes, network, "ring")
+    gathered = all_gather(units.bytes, network, "ring")
+    gather_s = gathered.seconds + CALL_S
+    if stage < 3:
+        hidden = overlap(step, units, scattered.seconds + CALL_S)
+        exposed_s, busy_s = hidden.exposed_s + gather_s.sum(), hidden.communication_s + gather_s.sum()
+        n_gathers = 1
+    else:
+        exposed_s, busy_s = _fully_sharded(step, scattered.seconds + CALL_S, gather_s)
+        n_gathers = 2 * step.n_micro_steps
+    sent = _sent(scattered) + n_gathers * _sent(gathered)
+    return replace(
+        alone(step),
+        optimizer_s=step.timeline.optimizer_s / n,
+        exposed_s=exposed_s,
+        communication_s=busy_s,
+        bytes_sent=np.full(len(step.batch_sizes), sent),
+    )
+
+
+def _fully_sharded(step: LocalStep, scatter_s: Floats, gather_s: Floats) -> tuple[Floats, Floats]:
+    """Exposed and busy seconds: the first unit's weights, what the passes do not hide, the last unit's gradients.
+
+    The link works through the units in order while the device computes; where one of the two has more to do over the
+    whole pass, it ends later by the difference. Every pass of gradient accumulation gathers anew.
+    """
+    timeline, passes = step.timeline, step.n_micro_steps
+    gather_all_s, scatter_all_s = gather_s.sum(), scatter_s.sum()
+    forward_s = (timeline.forward_s + timeline.loss_s) / passes
+    backward_s = timeline.backward_s / passes
+    last_forward_unit_s, last_backward_unit_s = gather_s[-1], scatter_s[-1]
+    in_forward_s = last_forward_unit_s + np.maximum(gather_all_s - last_forward_unit_s - forward_s, 0.0)
+    in_backward_s = last_backward_unit_s + np.maximum(
+        gather_all_s + scatter_all_s - last_backward_unit_s - backward_s, 0.0
+    )
+    return passes * (in_forward_s + in_backward_s), np.full(
+        len(step.batch_sizes), passes * (2 * gather_all_s + scatter_all_s)
+    )
+
+
+def _sent(cost: NetworkCost) -> float:
+    return float(np.maximum(cost.inside.bytes_sent, cost.between.bytes_sent).sum())

@@ -8,6 +8,8 @@ DEV := .venv
 demo: $(DEMO)/installed
 	$(DEMO)/bin/traincast forecast resnet50 --on T4 --on V100-SXM2-16GB --on RTX-3090 --on A100-SXM4-80GB --batch 64,128 \
 		--precision amp-fp16 --samples 1281167 --epochs 90 --html demo-forecast.html
+	$(DEMO)/bin/traincast scale resnet50 --on p3.16xlarge --gpus 1,2,4,8 --batch 256 --samples 1281167 --epochs 90 \
+		--html demo-scale.html
 	$(DEMO)/bin/traincast layers resnet50 --batch 32 --by kind --html demo-layers.html
 	$(DEMO)/bin/traincast memory resnet50 --batch 64 --optimizer adam --on T4 --html demo-memory.html
 

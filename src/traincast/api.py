@@ -104,6 +104,8 @@ def forecast(
     compiled: bool = False,
     accumulation_steps: int = 1,
     strategy: str = "ddp",
+    tensor_parallel: int = 1,
+    pipeline_parallel: int = 1,
     method: str = "traincast",
     ppp: float | None = None,
     host: str | None = None,
@@ -116,11 +118,12 @@ def forecast(
     `on` is a device name ("T4"), "4xT4" (one node), "2x4xT4@50Gb/s" (nodes x devices @ bandwidth of a node), a machine
     ("p3.16xlarge"), a cluster file (.toml), a Cluster, or "this-machine". `batch_size` is that of one update of all
     devices; with `accumulation_steps` it is shared by so many passes. `strategy` is "ddp", "dp", "mirrored", "ps:P",
-    "ps-async:P", "fsdp" or "zero1" to "zero3". A price is per device. None for precision and
-    optimizer: as captured (zoo: fp32, sgd). `method` is "traincast", "roofline", "paleo" (with `ppp`, the fraction of
-    the peaks that it reaches) or "layerwise". `host` dispatches the ops: "torch-eager" (the default), "tf1-session",
-    "tf2-keras" or "this-machine". `input_samples_per_s` is what the data loader can deliver. `devices` is a file with
-    devices of your own.
+    "ps-async:P", "fsdp" or "zero1" to "zero3". `tensor_parallel` devices of a node share every block of a transformer,
+    `pipeline_parallel` stages its blocks (with "ddp"; its passes fill the stages). A price is per device. None for
+    precision and optimizer: as captured (zoo: fp32, sgd). `method` is "traincast", "roofline", "paleo" (with `ppp`, the
+    fraction of the peaks that it reaches) or "layerwise". `host` dispatches the ops: "torch-eager" (the default),
+    "tf1-session", "tf2-keras" or "this-machine". `input_samples_per_s` is what the data loader can deliver. `devices`
+    is a file with devices of your own.
     """
     from traincast.forecasting.sweep import forecast_step
 
@@ -138,6 +141,8 @@ def forecast(
         batch_size=batch_size,
         accumulation_steps=accumulation_steps,
         strategy=strategy,
+        tensor_parallel=tensor_parallel,
+        pipeline_parallel=pipeline_parallel,
         n_samples=n_samples,
         n_epochs=n_epochs,
         input_samples_per_s=input_samples_per_s,

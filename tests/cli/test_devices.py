@@ -71,3 +71,17 @@ def test_a_bad_device_file_is_one_line_and_exit_code_2(capsys, tmp_path, content
     assert captured.err.startswith(f"Error: Device file '{path}'")
     assert words in captured.err
     assert captured.err.count("\n") == 1
+
+
+def test_machines_are_listed_with_links_and_prices(capsys, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert run(["devices", "--machines", "p3"]) == 0
+    out = capsys.readouterr().out
+    assert "4 of 79 known" in out
+    assert "p3.16xlarge    AWS       8xV100-SXM2-16GB  NVLink2    Ethernet 25 Gb/s   $24.48" in out
+    assert run(["devices", "--machines", "lambda", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["machines"]
+    assert found
+    assert all(machine["provider"] == "Lambda" for machine in found)
+    assert run(["devices", "--machines", "nothing-like-it"]) == 0
+    assert "Nothing matches; 'traincast devices --machines' lists all." in capsys.readouterr().out

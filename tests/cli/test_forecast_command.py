@@ -115,7 +115,7 @@ def test_the_answer_needs_no_heavy_library():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["resnet50", "--on", "T5", "--batch", "8"], "No device named 'T5'"),
+        (["resnet50", "--on", "T5", "--batch", "8"], "No device or machine named 'T5'"),
         (["resnet50", "--on", "v100", "--batch", "8"], "'v100' could mean V100"),
         (["resnet51", "--on", "T4", "--batch", "8"], "No model named 'resnet51'"),
         (["resnet50", "--on", "T4", "--batch", "0"], "batch size 0 is out of range"),

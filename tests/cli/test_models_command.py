@@ -11,7 +11,7 @@ MODEL_FLAGS = {"--n-classes", "--image-size", "--seqlen", "--head"}
 OUTPUT_FLAGS = {"--json", "--html", "--png"}
 FLAGS = {
     "forecast": {"--on", "--batch", "--samples", "--epochs", "--precision", "--optimizer", "--layout", "--compiled"}
-    | {"--strategy"}
+    | {"--strategy", "--tensor-parallel", "--pipeline-parallel"}
     | {"--accumulate", "--method", "--ppp", "--host", "--input-samples-per-s", "--price", "--devices"}
     | MODEL_FLAGS
     | OUTPUT_FLAGS,
@@ -27,7 +27,7 @@ FLAGS = {
     "memory": {"--batch", "--on", "--precision", "--optimizer", "--devices"} | MODEL_FLAGS | OUTPUT_FLAGS,
     "models": {"--json"},
     "compare": {"--data", "--traces", "--set", "--method", "--by"} | OUTPUT_FLAGS,
-    "devices": {"--vendor", "--arch", "--min-memory", "--json", "--devices"},
+    "devices": {"--vendor", "--arch", "--min-memory", "--machines", "--json", "--devices"},
 }
 
 

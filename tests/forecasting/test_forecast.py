@@ -346,7 +346,7 @@ def test_a_wrong_question_gets_one_sentence(options, words):
 
 
 def test_an_unknown_device_is_refused():
-    with pytest.raises(UnknownDeviceError, match="No device named 'T44'"):
+    with pytest.raises(UnknownDeviceError, match="No device or machine named 'T44'"):
         roofline(on="T44")
 
 

@@ -1,4 +1,4 @@
-"""`traincast devices`: which devices are known?"""
+"""`traincast devices`: which devices and machines are known?"""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,13 +19,19 @@ def devices(
         float,
         typer.Option("--min-memory", metavar="GIB", help="Only devices with at least this memory.", show_default=False),
     ] = 0.0,
+    machines: Annotated[
+        bool, typer.Option("--machines", help="Machines to rent or buy instead: links, network, price.")
+    ] = False,
     as_json: AsJson = False,
     devices_file: DevicesFile = None,
 ) -> None:
     """Which devices are known?
 
-    Example: traincast devices v100 --min-memory 32
+    Examples: traincast devices v100 --min-memory 32; traincast devices --machines p3
     """
+    if machines:
+        _show_machines(text, as_json=as_json)
+        return
     from traincast.cli.show import show
     from traincast.hardware.catalog import all_devices, matching_devices
     from traincast.units import GIB
@@ -53,3 +59,44 @@ def _document(found: "tuple[Device, ...]", *, n_known: int) -> "Document":
     if not found:
         notes = ("Nothing matches; 'traincast devices' without filters lists all.",)
     return Document(title="Devices", subtitle=f"{len(found)} of {n_known} known", tables=(table,), notes=notes)
+
+
+def _show_machines(text: str, *, as_json: bool) -> None:
+    """Those whose name, provider or device contains the text. Filters of devices say nothing about machines."""
+    from traincast.cli.show import show
+    from traincast.hardware.machines import all_machines, matching_machines
+    from traincast.report.document import Document
+    from traincast.report.table import Column, Table
+
+    found = matching_machines(text)
+    columns = (
+        Column(key="name", header="machine", show="name"),
+        Column(key="provider", header="provider"),
+        Column(key="devices", header="devices", show="name"),
+        Column(key="inside", header="inside", show="name"),
+        Column(key="network", header="network", show="name"),
+        Column(key="price_usd_per_hour", header="an hour", show="usd"),
+        Column(key="price_date", header="price of"),
+    )
+    rows = tuple(
+        (
+            machine.name,
+            machine.provider,
+            f"{machine.n_devices}x{machine.device}",
+            machine.inside.name,
+            None if machine.network is None else machine.network.name,
+            machine.price_usd_per_hour,
+            machine.price_date or None,
+        )
+        for machine in found
+    )
+    notes = ("Prices are on demand, of whole machines; '-' is not known. --json has regions and sources.",)
+    if not found:
+        notes = ("Nothing matches; 'traincast devices --machines' lists all.",)
+    table = Table(title="Machines", columns=columns, rows=rows)
+    subtitle = f"{len(found)} of {len(all_machines())} known"
+    show(
+        Document(title="Machines", subtitle=subtitle, tables=(table,), notes=notes),
+        as_json=as_json,
+        data={"machines": found},
+    )

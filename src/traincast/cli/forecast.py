@@ -37,6 +37,8 @@ def forecast(
     strategy: Annotated[
         str, typer.Option(help="On many devices: ddp, dp, mirrored, ps:P, ps-async:P, fsdp, zero1 to zero3.")
     ] = "ddp",
+    tensor_parallel: Annotated[int, typer.Option(help="Devices of a node that share each block.")] = 1,
+    pipeline_parallel: Annotated[int, typer.Option(help="Stages that share the blocks of a transformer.")] = 1,
     method: Annotated[str, typer.Option(help="traincast, roofline, paleo or layerwise.")] = "traincast",
     ppp: Annotated[
         float | None, typer.Option(help="Fraction of the peaks that paleo reaches.", show_default=False)
@@ -80,6 +82,8 @@ def forecast(
         compiled=compiled,
         accumulation_steps=accumulate,
         strategy=strategy,
+        tensor_parallel=tensor_parallel,
+        pipeline_parallel=pipeline_parallel,
         method=method,
         ppp=ppp,
         host=host,

@@ -120,6 +120,8 @@ def _settings(answer: Forecast) -> str:
         parts.append("compiled")
     if question.n_devices > 1:
         parts.append(f"{question.strategy.name} on {question.n_devices} devices")
+    if question.split.n_devices > 1:
+        parts.append(f"tensor {question.tensor_parallel} x pipeline {question.pipeline_parallel} a replica")
     if question.accumulation_steps > 1:
         parts.append(f"{question.accumulation_steps} passes of {question.micro_batch_size:,}")
     elif question.n_devices > 1:

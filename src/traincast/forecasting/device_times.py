@@ -12,6 +12,7 @@ from traincast.forecasting.spread import step_log_sd
 from traincast.kernels.method import OpTimes
 from traincast.kernels.timeline import StepTimeline, step_timeline
 from traincast.scaling.local_step import LocalStep
+from traincast.scaling.model_parallel import WHOLE, divided_times, model_parallel, stage_timeline
 from traincast.scaling.strategies import alone
 from traincast.scaling.strategy import network_of, parallel_step
 from traincast.trace.graph import Graph, Ints
@@ -31,6 +32,7 @@ def device_times(question: Question, micro_batch_sizes: Ints) -> DeviceTimes:
     """Op times of the question's device at all these batch sizes of one pass; each once."""
     graph, sizes = question.timed_graph, np.unique(micro_batch_sizes)
     times = question.method.op_times(graph, question.device, sizes, precision=question.settings.precision)
+    times = divided_times(times, graph, question.graph, tensor=question.tensor_parallel)
     timeline = step_timeline(
         graph,
         times,
@@ -42,23 +44,29 @@ def device_times(question: Question, micro_batch_sizes: Ints) -> DeviceTimes:
 
 
 def micro_batches(question: Question, batch_sizes: Ints) -> Ints:
-    """Samples of one pass of the fullest device, for each batch of all devices."""
-    return -(-batch_sizes // (question.n_devices * question.accumulation_steps))
+    """Samples of one pass of the fullest replica, for each batch of all devices."""
+    return -(-batch_sizes // (question.n_replicas * question.accumulation_steps))
 
 
 def steps_at(known: DeviceTimes, question: Question, batch_sizes: Ints) -> DeviceSteps:
     """Steps of a question that differs from the one timed in nothing but its place, strategy and batch size."""
+    split = question.split
     micro = micro_batches(question, batch_sizes)
-    timeline = _rows(known.timeline, np.searchsorted(known.micro_batch_sizes, micro))
+    timeline = stage_timeline(
+        _rows(known.timeline, np.searchsorted(known.micro_batch_sizes, micro)), question.stage_fraction
+    )
     step = LocalStep(
         graph=known.graph,
         timeline=timeline,
         host=question.timed_host,
         batch_sizes=micro,
         n_micro_steps=question.accumulation_steps,
+        held_fraction=question.held_fraction,
     )
     if question.cluster is None:
         parallel = alone(step)
+    elif split != WHOLE:
+        parallel = model_parallel(split, step, question.graph, network_of(question.cluster))
     else:
         parallel = parallel_step(question.strategy, step, network_of(question.cluster))
     rate = question.input_samples_per_s

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from traincast.errors import InputError
 from traincast.forecasting.question import Question
+from traincast.forecasting.split_memory import split_memory_bytes
 from traincast.forecasting.spread import LINK_LOG_SD, p90_factor
 from traincast.memory.overhead import overhead_of
 from traincast.memory.timeline import peak_bytes
 from traincast.scaling.held_memory import held_bytes_change
+from traincast.scaling.model_parallel import WHOLE
 from traincast.trace.flop import op_flop
 from traincast.trace.traffic import op_bytes
 from traincast.units import show_bytes, show_duration
@@ -134,12 +136,12 @@ class Forecast:
     @cached_property
     def peak_memory_bytes(self) -> int:
         """What the device is expected to report at the peak, with the allowances of `traincast memory`."""
-        question = self.question
-        tracked = int(peak_bytes(question.graph, np.array([question.micro_batch_size]))[0])
-        allowance = overhead_of(question.graph, question.micro_batch_size, device=question.device)
-        return (
-            tracked + allowance.total_bytes + held_bytes_change(question.strategy, question.graph, question.n_devices)
-        )
+        question, graph = self.question, self.question.graph
+        if question.split != WHOLE:
+            return split_memory_bytes(question)
+        tracked = int(peak_bytes(graph, np.array([question.micro_batch_size]))[0])
+        allowance = overhead_of(graph, question.micro_batch_size, device=question.device)
+        return tracked + allowance.total_bytes + held_bytes_change(question.strategy, graph, question.n_devices)
 
     @property
     def fits(self) -> bool:
@@ -152,12 +154,15 @@ class Forecast:
         found = [*question.warnings, *self.method_warnings]
         if question.compiled:
             found.append("Compiled steps are a model of fused pointwise chains that no measurement has checked yet.")
+        if question.split != WHOLE:
+            found += _split_warnings(question)
         peak = question.device.peak(question.settings.precision)
         if peak.is_fallback:
             found.append(f"{self.device} has no {peak.asked} units: its products run at the {peak.used} rate.")
         if not question.is_even:
+            who = "devices" if question.split == WHOLE else "replicas"
             found.append(
-                f"A batch of {self.batch_size:,} is not shared evenly by {question.n_devices:,} devices: the fullest "
+                f"A batch of {self.batch_size:,} is not shared evenly by {question.n_replicas:,} {who}: the fullest "
                 f"has {question.micro_batch_size:,} samples a pass, and all wait for it."
             )
         if not self.fits:
@@ -207,6 +212,8 @@ class Forecast:
             "on": question.place,
             "n_devices": question.n_devices,
             "strategy": question.strategy.name if question.n_devices > 1 else None,
+            "tensor_parallel": question.tensor_parallel,
+            "pipeline_parallel": question.pipeline_parallel,
             "batch_size": self.batch_size,
             "batch_size_per_device": question.micro_batch_size * question.accumulation_steps,
             "accumulation_steps": question.accumulation_steps,
@@ -255,3 +262,15 @@ class Forecast:
         cells = "".join(f"<tr><th>{name}</th><td>{html.escape(text)}</td></tr>" for name, text in rows.items())
         title = html.escape(f"{self.model} on {self.place}, batch {self.batch_size}")
         return f"<table><caption>{title}</caption>{cells}</table>"
+
+
+def _split_warnings(question: Question) -> list[str]:
+    found = ["Tensor and pipeline parallel steps are a model that no measurement has checked yet."]
+    n_passes, n_stages = question.accumulation_steps, question.pipeline_parallel
+    if n_passes < n_stages:
+        idle = question.split.bubble_fraction(n_passes)
+        found.append(
+            f"{n_passes} pass{'es' * (n_passes > 1)} for {n_stages} stages leave{'s' * (n_passes == 1)} the pipeline "
+            f"idle for {100 * idle:.0f} % of its time: more accumulation steps would fill it."
+        )
+    return found

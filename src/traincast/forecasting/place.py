@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from traincast.errors import UnknownDeviceError
 from traincast.hardware.catalog import find_device
 from traincast.hardware.host import THIS_MACHINE
 
@@ -39,24 +40,12 @@ def find_place(on: str | Cluster, *, devices_file: str | Path | None = None) -> 
         assumed = f"This machine was not calibrated: its figures are those of {device.name}, a guess."
         return Place(device, warnings=(assumed,))
     one = _ONE_DEVICE.fullmatch(words)
-    if one is not None and not _COUNTED.match(one["name"]) and not _is_machine(one["name"]):
-        return Place(find_device(one["name"], devices_file=devices_file))
+    if one is not None and not _COUNTED.match(one["name"]):
+        try:
+            return Place(find_device(one["name"], devices_file=devices_file))
+        except UnknownDeviceError:
+            pass  # a machine, a file, or a name that only the table of machines can answer
     from traincast.hardware.cluster_text import find_cluster
 
     cluster = find_cluster(words, devices_file=devices_file)
     return Place(cluster.device, cluster)
-
-
-def _is_machine(name: str) -> bool:
-    """Machines and files; told from devices without reading the table of machines where a device has that name."""
-    if name.lower().endswith(".toml"):
-        return True
-    from traincast.errors import UnknownDeviceError
-
-    try:
-        find_device(name)
-    except UnknownDeviceError:
-        from traincast.hardware.machines import machine_named
-
-        return machine_named(name) is not None
-    return False

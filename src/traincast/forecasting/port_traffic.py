@@ -24,8 +24,8 @@ def port_bytes(question: Question) -> float | None:
     if strategy.kind != "sharded":
         return _through_port(all_reduce(n_bytes, network, strategy.algorithm), network)
     n_gathers = 2 * question.accumulation_steps if strategy.stage == 3 else 1
-    gathered = _through_port(all_gather(n_bytes, network), network)
-    return _through_port(reduce_scatter(n_bytes, network), network) + n_gathers * gathered
+    gathered = _through_port(all_gather(n_bytes, network, "ring"), network)
+    return _through_port(reduce_scatter(n_bytes, network, "ring"), network) + n_gathers * gathered
 
 
 def _through_port(cost: NetworkCost, network: Network) -> float:

@@ -11,6 +11,8 @@ from traincast.hardware.cluster import Cluster
 from traincast.hardware.device import Device
 from traincast.hardware.host import Host
 from traincast.kernels.method import Method
+from traincast.scaling.blocks import attention_outputs
+from traincast.scaling.model_parallel import ModelSplit, check_devices, check_model
 from traincast.scaling.strategy import DDP, Strategy
 from traincast.trace.check import check_batch_size
 from traincast.trace.graph import Graph
@@ -34,6 +36,8 @@ class Question:
     accumulation_steps: int = 1
     cluster: Cluster | None = None  # None: one device alone
     strategy: Strategy = DDP
+    tensor_parallel: int = 1  # devices that share every block of a transformer
+    pipeline_parallel: int = 1  # stages that share its blocks
     n_samples: int | None = None
     n_epochs: int = 1
     input_samples_per_s: float | None = None
@@ -56,17 +60,51 @@ class Question:
                 f"A batch of {self.batch_size:,} cannot be shared evenly by {self.accumulation_steps:,} accumulation "
                 f"steps: choose a batch size that {self.accumulation_steps:,} divides."
             )
-        n_passes = self.n_devices * self.accumulation_steps
+        self._check_split()
+        n_passes = self.n_replicas * self.accumulation_steps
         if self.batch_size < n_passes:
+            who = "devices" if self.split.n_devices == 1 else "replicas"
             times = f" in {self.accumulation_steps:,} passes each" if self.accumulation_steps > 1 else ""
             raise InputError(
-                f"A batch of {self.batch_size:,} leaves some of {self.n_devices:,} devices{times} without a sample: "
+                f"A batch of {self.batch_size:,} leaves some of {self.n_replicas:,} {who}{times} without a sample: "
                 f"choose at least {n_passes:,}."
             )
+
+    def _check_split(self) -> None:
+        _check_count("tensor_parallel", self.tensor_parallel)
+        _check_count("pipeline_parallel", self.pipeline_parallel)
+        if self.split.n_devices == 1:
+            return
+        if self.strategy.kind != "ddp":
+            raise InputError(
+                f"Tensor and pipeline parallelism go with the strategy 'ddp' only, not with '{self.strategy.name}'."
+            )
+        check_devices(self.split, self.cluster)
+        check_model(self.split, self.graph, self.trace.name)
 
     @property
     def n_devices(self) -> int:
         return 1 if self.cluster is None else self.cluster.n_devices
+
+    @property
+    def split(self) -> ModelSplit:
+        """How one replica of the model is divided among devices."""
+        return ModelSplit(self.tensor_parallel, self.pipeline_parallel)
+
+    @property
+    def stage_fraction(self) -> float:
+        """What the fullest stage has of the model."""
+        return 1.0 if self.pipeline_parallel == 1 else self.split.stage_fraction(len(attention_outputs(self.graph)))
+
+    @property
+    def held_fraction(self) -> float:
+        """What a device has of the weights, gradients and optimizer state of its replica."""
+        return self.stage_fraction / self.tensor_parallel
+
+    @property
+    def n_replicas(self) -> int:
+        """Copies of the model that share the batch: one a device, unless several devices share a copy."""
+        return self.n_devices // self.split.n_devices
 
     @property
     def place(self) -> str:
@@ -75,13 +113,13 @@ class Question:
 
     @property
     def micro_batch_size(self) -> int:
-        """Samples of one forward and backward pass of one device; of the fullest where shares are not even."""
-        return -(-self.batch_size // (self.n_devices * self.accumulation_steps))
+        """Samples of one forward and backward pass of one replica; of the fullest where shares are not even."""
+        return -(-self.batch_size // (self.n_replicas * self.accumulation_steps))
 
     @property
     def is_even(self) -> bool:
-        """Whether all devices get equally many samples."""
-        return self.batch_size % (self.n_devices * self.accumulation_steps) == 0
+        """Whether all replicas get equally many samples."""
+        return self.batch_size % (self.n_replicas * self.accumulation_steps) == 0
 
     @property
     def run_price_usd_per_hour(self) -> float | None:

@@ -70,6 +70,18 @@ def all_machines() -> tuple[Machine, ...]:
     return tuple(_machine(row) for row in csv.DictReader(io.StringIO(text, newline="")))
 
 
+def matching_machines(text: str) -> tuple[Machine, ...]:
+    """Those whose name, an alias, provider or device contains the text."""
+    return tuple(
+        machine
+        for machine in all_machines()
+        if any(
+            name_key(text) in name_key(part)
+            for part in (machine.name, *machine.aliases, machine.provider, machine.device)
+        )
+    )
+
+
 def find_machine(name: str) -> Machine:
     """The machine of that name or alias; case, spaces, dashes and underscores do not matter."""
     found = machine_named(name)

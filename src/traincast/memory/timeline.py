@@ -11,8 +11,13 @@ N_KINDS = len(StorageKind)
 
 def alive_bytes(graph: Graph, batch_sizes: Ints) -> Ints:
     """Total bytes alive during each op: one row a batch size."""
-    changes = np.zeros((len(batch_sizes), graph.n_ops + 1), dtype=np.int64)
-    _accumulate(changes, graph, graph.storage_bytes(batch_sizes), np.arange(graph.n_storages))
+    return alive_of(graph, graph.storage_bytes(batch_sizes))
+
+
+def alive_of(graph: Graph, sizes: Ints) -> Ints:
+    """The same for storages of other sizes: one row a case, one column a storage."""
+    changes = np.zeros((len(sizes), graph.n_ops + 1), dtype=np.int64)
+    _accumulate(changes, graph, sizes, np.arange(graph.n_storages))
     return np.cumsum(changes[:, :-1], axis=1)
 
 

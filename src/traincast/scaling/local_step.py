@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -23,10 +23,12 @@ class LocalStep:
     host: Host
     batch_sizes: Ints  # samples of one device and pass
     n_micro_steps: int = 1
+    held_fraction: float = 1.0  # of the model's weights that the device has; below 1 where several share a replica
 
     @property
     def gradients(self) -> Gradients:
-        return gradients_of(self.graph)
+        whole = gradients_of(self.graph)
+        return whole if self.held_fraction == 1.0 else replace(whole, bytes=whole.bytes * self.held_fraction)
 
     @cached_property
     def backward_end_s(self) -> Floats:

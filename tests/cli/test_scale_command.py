@@ -221,3 +221,10 @@ def test_measured_bytes_need_a_model(capsys, tmp_path):
     assert "Bytes need the size of the model: name it, or give --parameters." in capsys.readouterr().err
     assert run(["scale", "--measured", file, "--samples", "50000", "--parameters", "0"]) == 2
     assert "--parameters should be at least 1, not 0." in capsys.readouterr().err
+
+
+def test_a_batch_without_a_row_on_one_gpu_is_left_out_and_said(capsys, tmp_path):
+    file = file_of(tmp_path, EPOCHS + "8192,2,14\n8192,4,13\n")
+    out = told(capsys, "--measured", str(file), "--parameters", "11173962", "--samples", "50000")
+    assert "Warning: Batch 8192 has no row on one device to compare with and is left out." in out
+    assert not any(line.strip().startswith("8192 ") for line in out.splitlines())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from traincast.report.chart import Chart, Series
 from traincast.report.document import Document
 from traincast.report.table import Column, Table
 from traincast.scaling.measured import DataParallelFit, MeasuredScaling, analyse, fit_data_parallel
-from traincast.scaling.measured_file import MeasuredEpoch, read_measured
+from traincast.scaling.measured_file import MeasuredEpoch, comparable, read_measured
 from traincast.units import show_bytes_per_s, show_count, show_duration, show_percent
 
 _FP32_BYTES = 4
@@ -35,10 +36,11 @@ def measured_answer(
     """The document and its JSON. The file is read first: most mistakes are there."""
     from traincast.hardware.link_table import find_link_inside
 
-    rows = read_measured(path, n_samples=n_samples)
+    rows, left_out = comparable(read_measured(path, n_samples=n_samples))
     size = _n_parameters(model, options, n_parameters)
     rate = None if link is None else find_link_inside(link).bytes_per_s
     split = analyse(rows, size, bytes_per_parameter=_FP32_BYTES, link_bytes_per_s=rate)
+    split = replace(split, warnings=(*left_out, *split.warnings))
     can_fit = len(rows) >= 4 and len({row.n_devices for row in rows}) > 1
     fit = fit_data_parallel(rows, n_samples=n_samples) if can_fit else None
     document = Document(

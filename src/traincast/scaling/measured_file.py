@@ -101,6 +101,19 @@ def one_device_s(rows: Sequence[MeasuredEpoch]) -> dict[int, float]:
     return found
 
 
+def comparable(rows: Sequence[MeasuredEpoch]) -> tuple[tuple[MeasuredEpoch, ...], tuple[str, ...]]:
+    """The rows whose batch was measured on one device too, and a sentence about each batch that was not.
+
+    Where there is no such batch at all, every row is left for `compared_with_s` to complain about.
+    """
+    one_s = one_device_s(rows)
+    if not one_s:
+        return tuple(rows), ()
+    missing = dict.fromkeys(row.batch_size for row in rows if row.batch_size not in one_s)
+    notes = (f"Batch {size} has no row on one device to compare with and is left out." for size in missing)
+    return tuple(row for row in rows if row.batch_size in one_s), tuple(notes)
+
+
 def compared_with_s(rows: Sequence[MeasuredEpoch]) -> list[float]:
     """For each row the seconds of its batch on one device."""
     one_s = one_device_s(rows)

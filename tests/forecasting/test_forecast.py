@@ -369,3 +369,18 @@ def test_a_compiled_step_moves_fewer_bytes_and_says_that_nobody_measured_it():
     assert 0.6 * eager.step_s < compiled.step_s < eager.step_s
     assert compiled.peak_memory_bytes == eager.peak_memory_bytes
     assert any("no measurement has checked" in warning for warning in compiled.warnings)
+
+
+@pytest.mark.parametrize(
+    ("on", "is_warned"),
+    [
+        ("2x4xT4@50Gb/s", True),
+        ("2xg4dn.12xlarge", True),
+        ("2x4xT4@5Gb/s", False),
+        ("2xp4d.24xlarge", False),
+        ("8xT4", False),
+    ],
+)
+def test_a_ring_over_tcp_may_be_one_flow_that_a_cloud_limits(on, is_warned):
+    warnings = roofline(on=on, batch_size=64).warnings
+    assert any(warning.startswith("Over TCP a ring is one flow") for warning in warnings) == is_warned

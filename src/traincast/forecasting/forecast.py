@@ -159,6 +159,11 @@ class Forecast:
         peak = question.device.peak(question.settings.precision)
         if peak.is_fallback:
             found.append(f"{self.device} has no {peak.asked} units: its products run at the {peak.used} rate.")
+        if question.has_limited_flows:
+            found.append(
+                "Over TCP a ring is one flow from node to node unless NCCL opens several, and clouds limit flows (AWS "
+                "to 5 Gb/s, 10 in a placement group): if yours is one, write its rate after the @."
+            )
         if not question.is_even:
             who = "devices" if question.split == WHOLE else "replicas"
             found.append(

@@ -21,6 +21,9 @@ from traincast.trace.lowering.lower import lower
 from traincast.trace.settings import Settings
 from traincast.trace.trace import Trace
 
+# Between instances of one placement group (AWS, "Amazon EC2 instance network bandwidth", read 2026-11-16).
+_LARGEST_FLOW_BYTES_PER_S = 10e9 / 8
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Question:
@@ -115,6 +118,14 @@ class Question:
     def micro_batch_size(self) -> int:
         """Samples of one forward and backward pass of one replica; of the fullest where shares are not even."""
         return -(-self.batch_size // (self.n_replicas * self.accumulation_steps))
+
+    @property
+    def has_limited_flows(self) -> bool:
+        """Whether nodes are joined by TCP that is faster than what clouds grant to one flow."""
+        cluster = self.cluster
+        if cluster is None or cluster.n_nodes == 1 or cluster.between is None:
+            return False
+        return cluster.between.is_tcp and cluster.between.bytes_per_s > _LARGEST_FLOW_BYTES_PER_S
 
     @property
     def is_even(self) -> bool:

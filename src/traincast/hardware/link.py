@@ -35,6 +35,11 @@ class Link:
             raise InputError(f"Link '{self.name}': achievable should be above 0 and at most 1, not {self.achievable}.")
 
     @property
+    def is_tcp(self) -> bool:
+        """Ethernet without remote access to memory: what passes is a number of flows."""
+        return self.name.startswith("Ethernet") or "Ethernet with TCP" in self.notes
+
+    @property
     def sustained_bytes_per_s(self) -> float:
         """What large collectives reach, one direction."""
         return self.achievable * self.bytes_per_s

@@ -12,7 +12,7 @@ from traincast.kernels.ceilings import DeviceFigures, ceilings
 from traincast.kernels.coefficients import shipped
 from traincast.kernels.kernels_of import SIZES, patches_in_blocks
 from traincast.kernels.seconds import kernel_seconds, plan_of
-from traincast.kernels.tiles import TILING, Cutting, Shapes, tile_seconds
+from traincast.kernels.tiles import TILING, Cutting, Shapes, pairs_of, tile_seconds
 from traincast.kernels.ways import Kinds
 from traincast.kernels.work import Work
 
@@ -41,7 +41,7 @@ def seconds(m, n, k, how):
         moved_bytes=np.array([0.0]),
     )
     fast_cache = replace(LIMITS, l2_tile_bytes_per_s=1e30)
-    return float(tile_seconds(shapes, how, fast_cache).seconds[0])
+    return float(tile_seconds(shapes, pairs_of(how, fast_cache)).seconds[0])
 
 
 def convolution_seconds(n_images, size, c_in, c_out, *, device=V100):

@@ -52,9 +52,7 @@ def steps_at(known: DeviceTimes, question: Question, batch_sizes: Ints) -> Devic
     """Steps of a question that differs from the one timed in nothing but its place, strategy and batch size."""
     split = question.split
     micro = micro_batches(question, batch_sizes)
-    timeline = stage_timeline(
-        _rows(known.timeline, np.searchsorted(known.micro_batch_sizes, micro)), question.stage_fraction
-    )
+    timeline = stage_timeline(_at(known, micro), question.stage_fraction)
     step = LocalStep(
         graph=known.graph,
         timeline=timeline,
@@ -83,5 +81,8 @@ def steps_at(known: DeviceTimes, question: Question, batch_sizes: Ints) -> Devic
     )
 
 
-def _rows(timeline: StepTimeline, rows: Ints) -> StepTimeline:
+def _at(known: DeviceTimes, micro_batch_sizes: Ints) -> StepTimeline:
+    if np.array_equal(known.micro_batch_sizes, micro_batch_sizes):
+        return known.timeline
+    timeline, rows = known.timeline, np.searchsorted(known.micro_batch_sizes, micro_batch_sizes)
     return replace(timeline, **{field.name: getattr(timeline, field.name)[rows] for field in fields(timeline)})

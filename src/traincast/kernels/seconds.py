@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from traincast.kernels.ceilings import Ceilings
 from traincast.kernels.coefficients import IS_CONVOLUTION, IS_DEPTHWISE, IS_WEIGHT_GRADIENT, Coefficients
-from traincast.kernels.tiles import Cutting, Shapes, Times, bytes_seconds, tile_seconds
+from traincast.kernels.tiles import Cutting, Pairs, Shapes, Times, bytes_seconds, pairs_of, tile_seconds
 from traincast.kernels.ways import Kinds, by_definition, rates_of, winograd_apart, winograd_fused
 from traincast.kernels.work import FIRST_BYTES, Work
 from traincast.trace.graph import Floats, Ints
@@ -41,8 +41,7 @@ class Plan:
     layout_passes: float
     recurrent_step_s: float
     fast: Ints  # of products: those that Winograd's algorithms may serve
-    ways: Cutting  # of products, then of `fast` in one kernel, then of `fast` with transforms apart
-    way_limits: Ceilings
+    ways: Pairs  # of products, then of `fast` in one kernel, then of `fast` with transforms apart
     fast_limits: Ceilings
     fast_item: Floats
     transform_passes: float
@@ -76,8 +75,10 @@ def plan_of(kinds: Kinds, limits: Ceilings, coefficients: Coefficients, *, layou
         layout_passes=float(np.exp(coefficients["layout.change"])),
         recurrent_step_s=float(np.exp(coefficients["recurrent_step_s"])),
         fast=fast,
-        ways=Cutting.join([plain, fused, apart]),
-        way_limits=limits_of.select(np.concatenate([np.arange(len(products)), fast, fast])),
+        ways=pairs_of(
+            Cutting.join([plain, fused, apart]),
+            limits_of.select(np.concatenate([np.arange(len(products)), fast, fast])),
+        ),
         fast_limits=fast_limits,
         fast_item=chosen.item[fast].astype(np.float64),
         transform_passes=float(np.exp(coefficients["winograd.transform"])),
@@ -122,7 +123,7 @@ def _fastest_way(plan: Plan, sizes: Sizes) -> Times:
     moved = np.where(plan.is_convolution, sizes["bytes"], np.nan)
     fast = plan.fast
     if not len(fast):
-        return tile_seconds(Shapes(b=b, m=m, n=n, k=k, moved_bytes=moved), plan.plain, plan.limits)
+        return tile_seconds(Shapes(b=b, m=m, n=n, k=k, moved_bytes=moved), plan.ways)
     n_all, n_fast = m.shape[-1], len(fast)
     c_in, c_out, patches = k[..., fast] / 9.0, n[..., fast], sizes["patches_4"][..., fast]
     one = np.ones_like(c_in)
@@ -133,7 +134,7 @@ def _fastest_way(plan: Plan, sizes: Sizes) -> Times:
         k=np.concatenate([k, 16.0 * c_in, c_in], axis=-1),
         moved_bytes=np.concatenate([moved, moved[..., fast], np.nan * one], axis=-1),
     )
-    times = tile_seconds(shapes, plan.ways, plan.way_limits)
+    times = tile_seconds(shapes, plan.ways)
     transformed = 36.0 * plan.fast_item * (patches * (c_in + c_out) + c_in * c_out)
     transform_s = bytes_seconds(sizes["bytes"][..., fast] + transformed * plan.transform_passes, plan.fast_limits)
     # In each row: by definition, fused, apart.

@@ -92,24 +92,47 @@ def bytes_seconds(moved: Floats, limits: Ceilings) -> Floats:
     return seconds
 
 
-def tile_seconds(shapes: Shapes, cutting: Cutting, limits: Ceilings) -> Times:
-    """Time with the best tile on offer, and the compute time of that tile."""
-    # Along the last axis every kernel with every tile that it may take, kernel by kernel.
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Pairs:
+    """Every kernel with every tile that it may take, kernel by kernel; what does not depend on the shapes."""
+
+    kernel: Ints
+    first: Ints  # of each kernel
+    tile_m: Floats
+    tile_n: Floats
+    slowness_s: Floats  # for each unit of k on a processor
+    cache_s: Floats  # the same for the edges of the tile
+    cutting: Cutting
+    limits: Ceilings
+
+
+def pairs_of(cutting: Cutting, limits: Ceilings) -> Pairs:
     kernel, tile = np.nonzero(_IS_OFFERED[cutting.tiling])
-    first = np.searchsorted(kernel, np.arange(len(cutting.tiling)))
-    cut, limits = cutting.select(kernel), limits.select(kernel)
-    b, m, n, k, moved_bytes = (
-        part[..., kernel] for part in (shapes.b, shapes.m, shapes.n, shapes.k, shapes.moved_bytes)
-    )
+    cut, own = cutting.select(kernel), limits.select(kernel)
     tile_m, tile_n = _HEIGHT[tile], _WIDTH[tile]
+    return Pairs(
+        kernel=kernel,
+        first=np.searchsorted(kernel, np.arange(len(cutting.tiling))),
+        tile_m=tile_m,
+        tile_n=tile_n,
+        slowness_s=own.n_sm * _TILE_FLOP[tile] / cut.reached_flop_per_s * np.exp(-cut.loss * _HALVINGS[tile]),
+        cache_s=own.n_sm * (tile_m + tile_n) * cut.item_bytes / own.l2_tile_bytes_per_s,
+        cutting=cut,
+        limits=own,
+    )
+
+
+def tile_seconds(shapes: Shapes, pairs: Pairs) -> Times:
+    """Time with the best tile on offer, and the compute time of that tile."""
+    cut, limits, tile_m, tile_n = pairs.cutting, pairs.limits, pairs.tile_m, pairs.tile_n
+    b, m, n, k, moved_bytes = (getattr(shapes, name)[..., pairs.kernel] for name in Shapes.__slots__)
     n_m, n_n = np.ceil(m / tile_m), np.ceil(n / tile_n)
     tiles = b * n_m * n_n
     split = np.minimum(np.maximum(limits.n_sm / tiles, 1.0), np.maximum(k / cut.least_depth, 1.0))
     waves = tiles * split / limits.n_sm
     waves = np.maximum(1.0, waves + (np.ceil(waves) - waves) * _QUANTISED_WAVES / (_QUANTISED_WAVES + waves))
-    on_all_sms = (waves + cut.lone) * (k / split + cut.start_up) * limits.n_sm
-    compute_s = on_all_sms * (_TILE_FLOP[tile] / cut.reached_flop_per_s * np.exp(-cut.loss * _HALVINGS[tile]))
-    cache_s = on_all_sms * ((tile_m + tile_n) * cut.item_bytes / limits.l2_tile_bytes_per_s)
+    lengths = (waves + cut.lone) * (k / split + cut.start_up)
+    compute_s, cache_s = lengths * pairs.slowness_s, lengths * pairs.cache_s
     in_flight = limits.n_sm * _TILES_IN_FLIGHT_PER_SM
     rows = np.minimum(n_m, in_flight)
     columns = np.minimum(np.maximum(in_flight / rows, 1.0), n_n)
@@ -117,7 +140,7 @@ def tile_seconds(shapes: Shapes, cutting: Cutting, limits: Ceilings) -> Times:
     moved = cut.item_bytes * (read * k + b * m * n * np.where(split > 1.0, 1.0 + 2.0 * split, 1.0))
     memory_s = bytes_seconds(np.where(np.isnan(moved_bytes), moved, moved_bytes), limits)
     cubed = compute_s * compute_s * compute_s + cache_s * cache_s * cache_s + memory_s * memory_s * memory_s
-    least = np.minimum.reduceat(cubed, first, axis=-1)
+    least = np.minimum.reduceat(cubed, pairs.first, axis=-1)
     # Several tiles that end together: any of them tells whether compute binds.
-    of_best = np.where(cubed == least[..., kernel], compute_s, 0.0)
-    return Times(seconds=np.cbrt(least), compute_s=np.maximum.reduceat(of_best, first, axis=-1))
+    of_best = np.where(cubed == least[..., pairs.kernel], compute_s, 0.0)
+    return Times(seconds=np.cbrt(least), compute_s=np.maximum.reduceat(of_best, pairs.first, axis=-1))

@@ -62,9 +62,9 @@ def test_the_command_reference_is_what_the_commands_print():
 def test_the_command_reference_has_every_command():
     from typer.main import get_command
 
-    from traincast.cli.app import app
+    from traincast.cli.app import make_app
 
-    assert set(get_command(app).commands) == set(generator().COMMANDS)
+    assert set(get_command(make_app()).commands) == set(generator().COMMANDS)
 
 
 def test_the_zoo_page_is_what_the_traces_say():

@@ -17,10 +17,10 @@ _USER_MISTAKE, _INTERRUPTED, _PIPE_CLOSED = 2, 130, 1
 def run(arguments: Sequence[str]) -> int:
     """Run a command line and give its exit code; our errors become one line, bugs keep their traceback."""
     try:
-        from traincast.cli.app import app
+        from traincast.cli.app import app_for
 
         try:
-            app(args=list(arguments), prog_name="traincast")
+            app_for(arguments)(args=list(arguments), prog_name="traincast")
         finally:
             sys.stdout.flush()  # a closed pipe must show here, where it is handled, and not when Python exits
     except SystemExit as done:

@@ -23,7 +23,7 @@ def failing(monkeypatch):
         def fail() -> None:
             raise error
 
-        monkeypatch.setattr(app_module, "app", app)
+        monkeypatch.setattr(app_module, "app_for", lambda arguments: app)
 
     return failing
 

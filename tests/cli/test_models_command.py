@@ -5,7 +5,7 @@ import json
 import typer.main
 
 from traincast.__main__ import run
-from traincast.cli.app import app
+from traincast.cli.app import make_app
 
 MODEL_FLAGS = {"--n-classes", "--image-size", "--seqlen", "--head"}
 OUTPUT_FLAGS = {"--json", "--html", "--png"}
@@ -32,7 +32,7 @@ FLAGS = {
 
 
 def test_every_command_has_just_these_flags():
-    commands = typer.main.get_command(app).commands
+    commands = typer.main.get_command(make_app()).commands
     found = {
         name: {flag for parameter in command.params for flag in parameter.opts if flag.startswith("--")}
         for name, command in commands.items()

@@ -1,21 +1,33 @@
-"""All commands. A new one is one line here; its module imports the rooms it needs inside the function, which
-keeps `traincast --help` and every other command fast.
+"""All commands. A new one is one line here.
+
+Only the command that is asked for is imported, and its options looked at; its module imports the rooms it needs inside
+the function. That keeps every command fast, whatever the others need.
 """
 
+from collections.abc import Iterable, Sequence
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 from traincast import __version__
-from traincast.cli.compare import compare
-from traincast.cli.devices import devices
-from traincast.cli.forecast import forecast
-from traincast.cli.layers import layers
-from traincast.cli.memory import memory
-from traincast.cli.models import models
-from traincast.cli.scale import scale
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
+# In the order of `traincast --help`. Each is a function of its own name in a module of its own name.
+COMMANDS = ("forecast", "scale", "layers", "memory", "models", "devices", "compare")
+
+
+def make_app(commands: Iterable[str] = COMMANDS) -> typer.Typer:
+    """The application with these commands."""
+    app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
+    app.callback()(_traincast)
+    for name in commands:
+        app.command()(getattr(import_module(f"traincast.cli.{name}"), name))
+    return app
+
+
+def app_for(arguments: Sequence[str]) -> typer.Typer:
+    """The application with the command that the line begins with; with all of them where it begins otherwise."""
+    return make_app(arguments[:1] if arguments and arguments[0] in COMMANDS else COMMANDS)
 
 
 def _print_version(is_asked: bool) -> None:
@@ -24,7 +36,6 @@ def _print_version(is_asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _traincast(
     version: Annotated[
         bool,
@@ -32,12 +43,3 @@ def _traincast(
     ] = False,
 ) -> None:
     """What will this training run take, before you rent the GPUs?"""
-
-
-app.command()(forecast)
-app.command()(scale)
-app.command()(layers)
-app.command()(memory)
-app.command()(models)
-app.command()(devices)
-app.command()(compare)

@@ -65,7 +65,8 @@ def refit(ops: list[Block], models: list[Block], *, start: Coefficients | None, 
     folds, by_family = device_folds(blocks), family_folds(blocks)
     fits = fit_folds(problem, fitted, [*folds, *by_family])
     device_fits, family_fits = fits[: len(folds)], fits[len(folds) :]
-    op_errors = {block.name: _log_errors(block, folds, device_fits) for block in ops}
+    # Rows at the floor tell nothing about kernels: they are neither scored nor part of the spread.
+    op_errors = {block.name: _log_errors(block, folds, device_fits)[~block.tags["is_floor"]] for block in ops}
     model_errors = [
         _log_errors(block, by_family, family_fits)
         if block.name.startswith("timm")

@@ -13,7 +13,7 @@ from traincast.errors import InputError
 from traincast.hardware.catalog import find_device
 from traincast.kernels.ceilings import DeviceFigures, ceilings
 from traincast.kernels.coefficients import prior_coefficients, shipped
-from traincast.kernels.kernels_of import SIZES
+from traincast.kernels.kernels_of import SIZE, SIZES
 from traincast.kernels.predictor import Traincast
 from traincast.kernels.refit.block import Kernels
 from traincast.kernels.seconds import kernel_seconds, plan_of
@@ -44,7 +44,7 @@ def seconds_of(kernels, device, *, coefficients=None, layout="nchw", tf32=False)
     chosen = coefficients or shipped().coefficients
     limits = ceilings(DeviceFigures.of(device), chosen)
     plan = plan_of(kernels.kinds, limits, chosen, layout=layout, tf32=tf32)
-    return float(kernel_seconds(plan, kernels.sizes).seconds[0])
+    return float(kernel_seconds(plan, kernels.stacked_sizes).seconds[0])
 
 
 def product(m, n, k, *, b=1, item=4, work=Work.LINEAR):
@@ -63,7 +63,7 @@ def test_the_kernels_of_a_graph_do_all_its_flop_at_any_batch_size(model):
     trace = tc.load_model(model)
     graph = lower(trace, settings=Settings("amp-fp16", "adam"))
     table, batches = kernel_table(graph), np.array([1, 7, 640])
-    flop = np.concatenate([table.sizes(batches)["flop"], np.zeros((3, 1))], axis=1)
+    flop = np.concatenate([table.sizes(batches)[:, SIZE["flop"]], np.zeros((3, 1))], axis=1)
     by_op = flop[:, table.op_kernels].sum(axis=2)
     assert by_op == pytest.approx(op_flop(graph, batches), rel=1e-9)
 

@@ -12,7 +12,7 @@ from traincast.kernels.ceilings import DeviceFigures, ceilings
 from traincast.kernels.coefficients import shipped
 from traincast.kernels.kernels_of import SIZES, patches_in_blocks
 from traincast.kernels.seconds import kernel_seconds, plan_of
-from traincast.kernels.tiles import TILING, Cutting, Shapes, pairs_of, tile_seconds
+from traincast.kernels.tiles import TILING, Cutting, pairs_of, tile_seconds
 from traincast.kernels.ways import Kinds
 from traincast.kernels.work import Work
 
@@ -36,12 +36,10 @@ def cutting(tiling, **changes):
 
 
 def seconds(m, n, k, how):
-    shapes = Shapes(
-        **{name: np.array([float(v)]) for name, v in {"b": 1, "m": m, "n": n, "k": k}.items()},
-        moved_bytes=np.array([0.0]),
-    )
     fast_cache = replace(LIMITS, l2_tile_bytes_per_s=1e30)
-    return float(tile_seconds(shapes, pairs_of(how, fast_cache)).seconds[0])
+    pairs = pairs_of(how, fast_cache)
+    shapes = np.array([[1.0, m, n, k, 0.0]]).T.repeat(len(pairs.kernel), axis=1)
+    return float(tile_seconds(shapes, pairs).seconds[0])
 
 
 def convolution_seconds(n_images, size, c_in, c_out, *, device=V100):
@@ -67,7 +65,7 @@ def convolution_seconds(n_images, size, c_in, c_out, *, device=V100):
     )
     limits = ceilings(DeviceFigures.of(device), COEFFICIENTS)
     plan = plan_of(kinds, limits, COEFFICIENTS, layout="nchw", tf32=False)
-    return float(kernel_seconds(plan, full).seconds[0])
+    return float(kernel_seconds(plan, np.stack(list(full.values()))).seconds[0])
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from traincast.errors import InputError
 from traincast.hardware.cluster import Cluster
@@ -89,7 +90,7 @@ class Question:
     def n_devices(self) -> int:
         return 1 if self.cluster is None else self.cluster.n_devices
 
-    @property
+    @cached_property
     def split(self) -> ModelSplit:
         """How one replica of the model is divided among devices."""
         return ModelSplit(self.tensor_parallel, self.pipeline_parallel)
@@ -144,7 +145,7 @@ class Question:
         """How images lie in memory; methods that do not tell layouts apart have the usual one."""
         return str(getattr(self.method, "layout", "nchw"))
 
-    @property
+    @cached_property
     def graph(self) -> Graph:
         """What the device runs, op by op."""
         return lower(self.trace, target="cpu" if self.device.kind == "cpu" else "cuda", settings=self.settings)
@@ -161,7 +162,7 @@ class Question:
 
 
 def _check_count(name: str, value: object) -> None:
-    is_whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    is_whole = type(value) is int or (isinstance(value, numbers.Integral) and not isinstance(value, bool))
     if not is_whole or int(value) < 1:  # type: ignore[call-overload]
         raise InputError(f"{name} cannot be {value!r}: give a whole number of at least 1.")
 

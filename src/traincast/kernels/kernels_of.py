@@ -18,6 +18,7 @@ from traincast.trace.traffic import op_bytes, tensor_bytes
 # b products of an m x k by a k x n matrix; bytes moved at least; `image`: bytes of what a layout change would move;
 # `patches_2`, `patches_4`: patches of 2 x 2 and 4 x 4 outputs that Winograd's algorithms work on.
 SIZES = ("b", "m", "n", "k", "flop", "bytes", "image", "patches_2", "patches_4")
+SIZE = {name: number for number, name in enumerate(SIZES)}
 _LONG_ROW = 1024
 _WINOGRAD_BLOCKS = ((1, 4, 8), (2, 4, 4), (2, 2, 8), (4, 4, 2), (4, 2, 4), (4, 1, 8))  # images, rows, columns
 _FAST_GROUP_WIDTHS = {4, 8, 16, 32}

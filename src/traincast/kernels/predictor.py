@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from traincast.errors import InputError
 from traincast.hardware.device import Device
 from traincast.kernels.ceilings import DeviceFigures, ceilings
@@ -14,7 +12,7 @@ from traincast.kernels.domain import is_fitted, outside
 from traincast.kernels.method import OpTimes
 from traincast.kernels.seconds import Plan, kernel_seconds, plan_of
 from traincast.kernels.table import KernelTable, kernel_table
-from traincast.trace.graph import Floats, Graph, Ints
+from traincast.trace.graph import Graph, Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +34,8 @@ class Traincast:
         group = ERROR_GROUP[table.kinds.work[table.op_kernels[:, 0]]]
         factor, warnings = outside(device, precision)
         return OpTimes(
-            seconds=_by_op(times.seconds, table.op_kernels),
-            compute_s=_by_op(times.compute_s, table.op_kernels),
+            seconds=table.by_op(times.seconds),
+            compute_s=table.by_op(times.compute_s),
             log_sd=factor * shipped().step_log_sd[self.layout if is_fitted(device) else NEW_DEVICE][group],
             error_group=group,
             is_covered=table.is_covered,
@@ -53,12 +51,3 @@ class Traincast:
             plan = plan_of(table.kinds, limits, self.coefficients, layout=self.layout, tf32=tf32)
             table.plans[key] = plan
         return plan
-
-
-def _by_op(by_kernel: Floats, op_kernels: Ints) -> Floats:
-    """Sums the kernels of each op; -1 (no kernel) reads the appended zero."""
-    padded = np.concatenate([by_kernel, np.zeros((len(by_kernel), 1))], axis=1)
-    total: Floats = padded[:, op_kernels[:, 0]]
-    for place in range(1, op_kernels.shape[1]):
-        total = total + padded[:, op_kernels[:, place]]
-    return total

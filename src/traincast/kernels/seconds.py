@@ -10,16 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from traincast.kernels.ceilings import Ceilings
 from traincast.kernels.coefficients import IS_CONVOLUTION, IS_DEPTHWISE, IS_WEIGHT_GRADIENT, Coefficients
-from traincast.kernels.tiles import Cutting, Pairs, Shapes, Times, bytes_seconds, pairs_of, tile_seconds
+from traincast.kernels.kernels_of import SIZE
+from traincast.kernels.shapes import WayShapes, way_shapes
+from traincast.kernels.tiles import Cutting, Pairs, Times, bytes_seconds, pairs_of, tile_seconds
 from traincast.kernels.ways import Kinds, by_definition, rates_of, winograd_apart, winograd_fused
 from traincast.kernels.work import FIRST_BYTES, Work
 from traincast.trace.graph import Floats, Ints
 
-Sizes = dict[str, Floats]  # by name of SIZES: any leading axes, one entry a kernel along the last
 _COMPUTE_SHARE = 0.7  # a kernel whose compute time is more than this of its time is bound by compute
 
 
@@ -34,14 +34,15 @@ class Plan:
     products: Ints
     limits: Ceilings  # of products
     plain: Cutting  # of products
-    is_convolution: NDArray[np.bool_]  # of products, and so on
-    is_depthwise: NDArray[np.bool_]
-    is_recurrent: NDArray[np.bool_]
-    changes_layout: NDArray[np.bool_]
+    depthwise: Ints  # of products
+    recurrent: Ints
+    relaid: Ints  # those that change the layout of images
     layout_passes: float
     recurrent_step_s: float
     fast: Ints  # of products: those that Winograd's algorithms may serve
     ways: Pairs  # of products, then of `fast` in one kernel, then of `fast` with transforms apart
+    way_shapes: WayShapes  # one column a pair
+    ways_of_fast: Ints  # by definition, fused, apart: three rows, one column a product of `fast`
     fast_limits: Ceilings
     fast_item: Floats
     transform_passes: float
@@ -60,6 +61,10 @@ def plan_of(kinds: Kinds, limits: Ceilings, coefficients: Coefficients, *, layou
     fast_limits, fast_plain = limits_of.select(fast), plain.select(fast)
     fused = winograd_fused(fast_plain, fast_limits, coefficients)
     apart = winograd_apart(fast_plain, fast_limits, coefficients)
+    number = np.arange(len(fast))
+    ways = pairs_of(
+        Cutting.join([plain, fused, apart]), limits_of.select(np.concatenate([np.arange(len(products)), fast, fast]))
+    )
     return Plan(
         launch_s=float(np.exp(coefficients["launch_s"])),
         others=others,
@@ -68,17 +73,15 @@ def plan_of(kinds: Kinds, limits: Ceilings, coefficients: Coefficients, *, layou
         products=products,
         limits=limits_of,
         plain=plain,
-        is_convolution=is_convolution,
-        is_depthwise=IS_DEPTHWISE[chosen.work],
-        is_recurrent=chosen.work == Work.RECURRENT,
-        changes_layout=rates.on_matrix & is_convolution & (chosen.item == 2) & (layout == "nchw"),
+        depthwise=np.flatnonzero(IS_DEPTHWISE[chosen.work]),
+        recurrent=np.flatnonzero(chosen.work == Work.RECURRENT),
+        relaid=np.flatnonzero(rates.on_matrix & is_convolution & (chosen.item == 2) & (layout == "nchw")),
         layout_passes=float(np.exp(coefficients["layout.change"])),
         recurrent_step_s=float(np.exp(coefficients["recurrent_step_s"])),
         fast=fast,
-        ways=pairs_of(
-            Cutting.join([plain, fused, apart]),
-            limits_of.select(np.concatenate([np.arange(len(products)), fast, fast])),
-        ),
+        ways=ways,
+        way_shapes=way_shapes(products, fast, is_convolution, ways.kernel, n_kernels=len(kinds.work)),
+        ways_of_fast=np.stack([fast, len(products) + number, len(products) + len(fast) + number]),
         fast_limits=fast_limits,
         fast_item=chosen.item[fast].astype(np.float64),
         transform_passes=float(np.exp(coefficients["winograd.transform"])),
@@ -86,68 +89,55 @@ def plan_of(kinds: Kinds, limits: Ceilings, coefficients: Coefficients, *, layou
     )
 
 
-def kernel_seconds(plan: Plan, sizes: Sizes) -> Times:
-    """Times of all kernels."""
-    seconds = np.empty(sizes["bytes"].shape)
+def kernel_seconds(plan: Plan, sizes: Floats) -> Times:
+    """Times of all kernels. `sizes` has any leading axes, then SIZES, then one entry a kernel."""
+    seconds = np.empty((*sizes.shape[:-2], sizes.shape[-1]))
     compute_s = np.zeros(seconds.shape)
     if len(plan.others):
-        seconds[..., plan.others] = bytes_seconds(sizes["bytes"][..., plan.others] * plan.passes, plan.other_limits)
+        moved = sizes[..., SIZE["bytes"], plan.others]
+        seconds[..., plan.others] = bytes_seconds(moved * plan.passes, plan.other_limits)
     if len(plan.products):
-        found = _product_seconds(plan, {name: value[..., plan.products] for name, value in sizes.items()})
+        found = _product_seconds(plan, sizes)
         seconds[..., plan.products] = found.seconds
-        compute_s[..., plan.products] = np.where(
-            found.compute_s > _COMPUTE_SHARE * found.seconds, found.seconds + plan.launch_s, 0.0
-        )
-    return Times(seconds=seconds + plan.launch_s, compute_s=compute_s)
+        is_compute = found.compute_s > _COMPUTE_SHARE * found.seconds
+        compute_s[..., plan.products] = is_compute * (found.seconds + plan.launch_s)
+    seconds += plan.launch_s
+    return Times(seconds=seconds, compute_s=compute_s)
 
 
-def _product_seconds(plan: Plan, sizes: Sizes) -> Times:
+def _product_seconds(plan: Plan, sizes: Floats) -> Times:
     times = _fastest_way(plan, sizes)
-    seconds = times.seconds
-    if plan.is_depthwise.any():
+    seconds, chosen = times.seconds, plan.depthwise
+    if len(chosen):
         # Too few products a byte for tiles: the sum of what the scalar units and the memory need.
-        flop_s = sizes["flop"] / plan.plain.reached_flop_per_s
-        seconds = np.where(plan.is_depthwise, flop_s + bytes_seconds(sizes["bytes"], plan.limits), seconds)
-    if plan.changes_layout.any():
-        moved = plan.layout_passes * 2.0 * sizes["image"]
-        seconds = seconds + np.where(plan.changes_layout, bytes_seconds(moved, plan.limits), 0.0)
-    if plan.is_recurrent.any():
-        seconds = seconds + plan.is_recurrent * sizes["b"] * plan.recurrent_step_s
-    return Times(seconds=seconds, compute_s=times.compute_s)
+        flop, moved = (sizes[..., SIZE[name], plan.products[chosen]] for name in ("flop", "bytes"))
+        flop_s = flop / plan.plain.reached_flop_per_s[chosen]
+        seconds[..., chosen] = flop_s + bytes_seconds(moved, plan.limits.select(chosen))
+    chosen = plan.relaid
+    if len(chosen):
+        moved = plan.layout_passes * 2.0 * sizes[..., SIZE["image"], plan.products[chosen]]
+        seconds[..., chosen] += bytes_seconds(moved, plan.limits.select(chosen))
+    chosen = plan.recurrent
+    if len(chosen):
+        seconds[..., chosen] += sizes[..., SIZE["b"], plan.products[chosen]] * plan.recurrent_step_s
+    return times
 
 
-def _fastest_way(plan: Plan, sizes: Sizes) -> Times:
+def _fastest_way(plan: Plan, sizes: Floats) -> Times:
     """Each kernel by its definition, those in `fast` also by Winograd's two ways, all in one pass."""
-    b, m, n, k = (sizes[name] for name in "bmnk")
-    # An unrolled convolution never exists in memory: its k counts every pixel once for each place of the window.
-    moved = np.where(plan.is_convolution, sizes["bytes"], np.nan)
-    fast = plan.fast
-    if not len(fast):
-        return tile_seconds(Shapes(b=b, m=m, n=n, k=k, moved_bytes=moved), plan.ways)
-    n_all, n_fast = m.shape[-1], len(fast)
-    c_in, c_out, patches = k[..., fast] / 9.0, n[..., fast], sizes["patches_4"][..., fast]
-    one = np.ones_like(c_in)
-    shapes = Shapes(
-        b=np.concatenate([b, one, 36.0 * one], axis=-1),
-        m=np.concatenate([m, sizes["patches_2"][..., fast], patches], axis=-1),
-        n=np.concatenate([n, c_out, c_out], axis=-1),
-        k=np.concatenate([k, 16.0 * c_in, c_in], axis=-1),
-        moved_bytes=np.concatenate([moved, moved[..., fast], np.nan * one], axis=-1),
-    )
-    times = tile_seconds(shapes, plan.ways)
-    transformed = 36.0 * plan.fast_item * (patches * (c_in + c_out) + c_in * c_out)
-    transform_s = bytes_seconds(sizes["bytes"][..., fast] + transformed * plan.transform_passes, plan.fast_limits)
-    # In each row: by definition, fused, apart.
-    seconds = np.stack(
-        [
-            times.seconds[..., fast],
-            times.seconds[..., n_all : n_all + n_fast],
-            times.seconds[..., n_all + n_fast :] + transform_s + plan.transform_s,
-        ]
-    )
-    way = seconds.argmin(axis=0) * n_fast + n_all - n_fast + np.arange(n_fast)
-    way = np.where(way < n_all, fast, way)
-    found_s, found_compute_s = times.seconds[..., :n_all], times.compute_s[..., :n_all]
-    found_compute_s[..., fast] = np.take_along_axis(times.compute_s, way, axis=-1)
-    found_s[..., fast] = seconds.min(axis=0)
+    times = tile_seconds(plan.way_shapes.read(sizes), plan.ways)
+    if not len(plan.fast):
+        return times
+    kernels = plan.products[plan.fast]
+    n, k, patches, moved = (sizes[..., SIZE[name], kernels] for name in ("n", "k", "patches_4", "bytes"))
+    c_in = k / 9.0
+    transformed = 36.0 * plan.fast_item * (patches * (c_in + n) + c_in * n)
+    transform_s = bytes_seconds(moved + transformed * plan.transform_passes, plan.fast_limits)
+    seconds = times.seconds[..., plan.ways_of_fast]
+    seconds[..., -1, :] += transform_s + plan.transform_s
+    least = seconds.min(axis=-2)
+    # Several ways that end together: any of them tells whether compute binds.
+    of_best = times.compute_s[..., plan.ways_of_fast] * (seconds == least[..., None, :])
+    found_s, found_compute_s = (each[..., : len(plan.products)] for each in (times.seconds, times.compute_s))
+    found_s[..., plan.fast], found_compute_s[..., plan.fast] = least, of_best.max(axis=-2)
     return Times(seconds=found_s, compute_s=found_compute_s)

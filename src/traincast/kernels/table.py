@@ -28,12 +28,15 @@ _TO_COEFFICIENTS = np.linalg.inv(np.vander(_PROBES.astype(float), 3, increasing=
 class KernelTable:
     """Distinct kernels, and for every op which of them it runs.
 
-    `coefficients` has one row a size (SIZES), one column a kernel, and three entries: constant, linear, square.
+    `coefficients` are those of 1, of the batch size and of its square, each with one row a size (SIZES) and one column
+    a kernel.
     """
 
     kinds: Kinds
     coefficients: Floats
     op_kernels: Ints  # one row an op, up to three kernels; -1: none
+    without_kernel: Ints  # these ops
+    more_kernels: tuple[tuple[Ints, Ints], ...]  # the ops that have a second or third kernel, and which
     is_silent: NDArray[np.bool_]  # ops that only the host sees: views, allocations
     is_covered: NDArray[np.bool_]
     plans: dict[Hashable, Plan] = field(default_factory=dict)  # by what they were made for
@@ -42,12 +45,21 @@ class KernelTable:
     def n_kernels(self) -> int:
         return len(self.kinds.work)
 
-    def sizes(self, batch_sizes: Ints) -> dict[str, Floats]:
-        """Every size at every batch size: one row a batch size, one column a kernel."""
-        batches = np.asarray(batch_sizes, dtype=np.float64)
-        powers = np.stack([np.ones_like(batches), batches, batches * batches])
-        values = np.einsum("ekc,cb->ebk", self.coefficients, powers, optimize=False)
-        return dict(zip(SIZES, values, strict=True))
+    def sizes(self, batch_sizes: Ints) -> Floats:
+        """By batch size, size (SIZES) and kernel."""
+        constant, linear, square = self.coefficients
+        batches = np.asarray(batch_sizes, dtype=np.float64)[:, None, None]
+        return constant + batches * (linear + batches * square)
+
+    def by_op(self, by_kernel: Floats) -> Floats:
+        """Sums what the kernels of each op have."""
+        if not self.n_kernels:
+            return np.zeros((len(by_kernel), len(self.op_kernels)))
+        total: Floats = by_kernel[:, self.op_kernels[:, 0]]
+        total[:, self.without_kernel] = 0.0
+        for ops, kernels in self.more_kernels:
+            total[:, ops] += by_kernel[:, kernels]
+        return total
 
 
 _known: weakref.WeakKeyDictionary[Graph, KernelTable] = weakref.WeakKeyDictionary()
@@ -74,7 +86,8 @@ def _build(graph: Graph) -> KernelTable:
             by_op[op, place] = numbers[key]
     probed = np.array([kernel.sizes for kernel in distinct], dtype=np.float64).reshape(len(distinct), len(SIZES), 3)
     work = np.array([kernel.work for kernel in distinct], dtype=np.int64)
-    coefficients = np.einsum("keb,cb->ekc", probed, _TO_COEFFICIENTS)
+    coefficients = np.einsum("keb,cb->cek", probed, _TO_COEFFICIENTS)
+    more = [np.flatnonzero(by_op[:, place] >= 0) for place in (1, 2)]
     return KernelTable(
         kinds=Kinds(
             work=work,
@@ -86,6 +99,8 @@ def _build(graph: Graph) -> KernelTable:
         ),
         coefficients=np.where(np.abs(coefficients) < 1e-6, 0.0, coefficients),
         op_kernels=by_op,
+        without_kernel=np.flatnonzero(by_op[:, 0] < 0),
+        more_kernels=tuple((ops, by_op[ops, place]) for place, ops in enumerate(more, start=1) if len(ops)),
         is_silent=np.array([kind in (OpKind.VIEW, OpKind.ALLOCATION) for kind in kinds]),
         is_covered=np.array([kind != OpKind.UNCOSTED for kind in kinds]),
     )

@@ -50,17 +50,6 @@ class Times:
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
-class Shapes:
-    """b products of m x k by k x n: any leading axes, one entry a kernel along the last."""
-
-    b: Floats
-    m: Floats
-    n: Floats
-    k: Floats
-    moved_bytes: Floats  # what an unrolled convolution reads and writes; not a number: what its tiles do
-
-
-@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class Cutting:
     """How a library cuts such products on a device, whatever their number: one entry a kernel."""
 
@@ -97,7 +86,7 @@ class Pairs:
     """Every kernel with every tile that it may take, kernel by kernel; what does not depend on the shapes."""
 
     kernel: Ints
-    first: Ints  # of each kernel
+    first: Ints  # pair of each kernel
     tile_m: Floats
     tile_n: Floats
     slowness_s: Floats  # for each unit of k on a processor
@@ -122,10 +111,14 @@ def pairs_of(cutting: Cutting, limits: Ceilings) -> Pairs:
     )
 
 
-def tile_seconds(shapes: Shapes, pairs: Pairs) -> Times:
-    """Time with the best tile on offer, and the compute time of that tile."""
+def tile_seconds(shapes: Floats, pairs: Pairs) -> Times:
+    """Time with the best tile on offer, and the compute time of that tile.
+
+    `shapes` are those of b products of m x k by k x n and the bytes that they move (not a number: what the tiles do),
+    five along the axis before the last and one entry a pair along the last.
+    """
     cut, limits, tile_m, tile_n = pairs.cutting, pairs.limits, pairs.tile_m, pairs.tile_n
-    b, m, n, k, moved_bytes = (getattr(shapes, name)[..., pairs.kernel] for name in Shapes.__slots__)
+    b, m, n, k, moved_bytes = (shapes[..., place, :] for place in range(5))
     n_m, n_n = np.ceil(m / tile_m), np.ceil(n / tile_n)
     tiles = b * n_m * n_n
     split = np.minimum(np.maximum(limits.n_sm / tiles, 1.0), np.maximum(k / cut.least_depth, 1.0))

@@ -89,10 +89,7 @@ def step_timeline(
     phase_s = _phase_seconds(finished_s, ops)
     phase_s[:, : Phase.OPTIMIZER] *= n_micro_steps
     step_s = phase_s.sum(axis=1)
-    # Row by row: one product of matrices would start BLAS threads, which on a busy machine cost more than the work.
-    groups = np.arange(times.error_group.max(initial=0) + 1)
-    weights = (times.error_group == groups[:, None]) * (times.log_sd * repeats)
-    spread_s = np.stack([times.seconds @ row for row in weights])
+    spread_s = _sums_by_group(times.seconds * (times.log_sd * repeats), times.error_group)
     return StepTimeline(
         forward_s=phase_s[:, Phase.FORWARD],
         loss_s=phase_s[:, Phase.LOSS],
@@ -101,7 +98,7 @@ def step_timeline(
         host_s=np.full(len(step_s), n_micro_steps * host.call_s + dispatch_s @ repeats),
         device_s=times.seconds @ repeats,
         compute_s=times.compute_s @ repeats,
-        op_log_sd=_share(np.sqrt((spread_s**2).sum(axis=0)), step_s),
+        op_log_sd=_share(np.sqrt((spread_s * spread_s).sum(axis=1)), step_s),
         finished_s=finished_s,
     )
 
@@ -151,7 +148,17 @@ def _phase_seconds(finished_s: Floats, ops: _Ops) -> Floats:
 
     Phases follow each other in every step that we have seen; where one comes back, its runs are added.
     """
-    return np.diff(finished_s[:, ops.block_end], axis=1, prepend=0.0) @ ops.is_block_of
+    seconds: Floats = finished_s[:, ops.block_end]
+    seconds[:, 1:] -= seconds[:, :-1].copy()
+    return seconds @ ops.is_block_of
+
+
+def _sums_by_group(values: Floats, group: Ints) -> Floats:
+    """One row as before, one column a group."""
+    n_groups = int(group.max(initial=0)) + 1
+    cell = group + n_groups * np.arange(len(values))[:, None]
+    sums: Floats = np.bincount(cell.ravel(), weights=values.ravel(), minlength=len(values) * n_groups).astype(float)
+    return sums.reshape(-1, n_groups)
 
 
 def _share(part: Floats, whole: Floats) -> Floats:

@@ -12,6 +12,7 @@ from traincast.hardware.catalog import find_device
 from traincast.hardware.host import find_host
 from traincast.kernels.ceilings import Ceilings, DeviceFigures, ceilings
 from traincast.kernels.coefficients import Coefficients
+from traincast.kernels.kernels_of import SIZES
 from traincast.kernels.seconds import kernel_seconds, plan_of
 from traincast.kernels.ways import Kinds, group_width
 from traincast.trace.graph import Floats, Ints
@@ -34,6 +35,11 @@ class Kernels:
     def kinds(self) -> Kinds:
         flags = {name: getattr(self, name) for name in _FLAGS}
         return Kinds(**flags, group_width=group_width(self.work, self.sizes))
+
+    @property
+    def stacked_sizes(self) -> Floats:
+        """One row a size, in the order of SIZES."""
+        return np.stack([self.sizes[name] for name in SIZES])
 
     def select(self, chosen: NDArray[Any]) -> Kernels:
         sizes = {name: value[chosen] for name, value in self.sizes.items()}
@@ -81,7 +87,7 @@ class Block:
         """Seconds of every kernel, once."""
         limits = self._limits(coefficients)
         plan = plan_of(self.kernels.kinds, limits, coefficients, layout=self.layout, tf32=self.tf32)
-        return kernel_seconds(plan, self.kernels.sizes).seconds
+        return kernel_seconds(plan, self.kernels.stacked_sizes).seconds
 
     def _limits(self, coefficients: Coefficients) -> Ceilings:
         """Ceilings with one entry a kernel."""

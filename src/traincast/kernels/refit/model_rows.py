@@ -87,7 +87,7 @@ def _kernels_of_step(graph: Graph, step: Step, row: int) -> dict[str, Any]:
     used = table.op_kernels[in_phase].ravel()
     count = np.bincount(used[used >= 0], minlength=table.n_kernels).astype(float)
     runs = count > 0
-    sizes = {key: value[0][runs] for key, value in table.sizes(np.array([step.batch_size])).items()}
+    sizes = dict(zip(SIZES, table.sizes(np.array([step.batch_size]))[0][:, runs], strict=True))
     flags = {key: getattr(table.kinds, key)[runs] for key in ("work", "item", "is_bf16", "is_winograd", "is_unaligned")}
     if step.is_apex:
         flags["is_bf16"] = np.zeros_like(flags["is_bf16"])

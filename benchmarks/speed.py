@@ -128,7 +128,7 @@ def all_rows(repeat: int) -> Iterator[Row]:
 
 def forecasts(repeat: int) -> Iterator[Row]:
     """Forecasts from a trace that is loaded and lowered."""
-    from traincast.api import forecast_many, scale_many
+    from traincast.api.forecasts import forecast_many, scale_many
 
     trace = tc.load_model("resnet50")
     for precision in ("fp32", "amp-fp16"):

@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from traincast.api import capture, estimate_memory, forecast, load_model, scale
+    from traincast.api.forecasts import forecast, scale
+    from traincast.api.models import capture, estimate_memory, load_model
     from traincast.errors import TraincastError
     from traincast.forecasting.forecast import Forecast
     from traincast.forecasting.scale import Scaling
     from traincast.trace.trace import Trace
 
 _HOME = {
-    "capture": "traincast.api",
-    "estimate_memory": "traincast.api",
-    "forecast": "traincast.api",
-    "load_model": "traincast.api",
-    "scale": "traincast.api",
+    "capture": "traincast.api.models",
+    "estimate_memory": "traincast.api.models",
+    "forecast": "traincast.api.forecasts",
+    "load_model": "traincast.api.models",
+    "scale": "traincast.api.forecasts",
     "Forecast": "traincast.forecasting.forecast",
     "Scaling": "traincast.forecasting.scale",
     "Trace": "traincast.trace.trace",

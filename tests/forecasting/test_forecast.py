@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import traincast as tc
-from traincast.api import forecast_many
+from traincast.api.forecasts import forecast_many
 from traincast.errors import InputError, TraincastError, UnknownDeviceError
 from traincast.forecasting.forecast import NUMBERS, PARTS
 from traincast.forecasting.question import Question

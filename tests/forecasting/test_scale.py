@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import traincast as tc
-from traincast.api import scale_many
+from traincast.api.forecasts import scale_many
 from traincast.errors import FileFormatError, InputError, UnknownDeviceError
 from traincast.forecasting.scale_choices import choose_batches
 from traincast.forecasting.scale_compare import compare

@@ -65,7 +65,8 @@ def forecast(
     Examples: traincast forecast resnet50 --on V100-PCIe-32GB --batch 128; traincast forecast bert-base --on T4 --on A10
     --batch 8,16,32 --precision amp-fp16 --samples 100000 --epochs 3
     """
-    from traincast.api import forecast_many, load_model
+    from traincast.api.forecasts import forecast_many
+    from traincast.api.models import load_model
     from traincast.cli.forecast_document import document_of
     from traincast.cli.show import show
 

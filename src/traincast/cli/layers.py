@@ -53,7 +53,7 @@ def layers(
 
     Examples: traincast layers resnet50 --on T4; traincast layers vgg19 --by kind
     """
-    from traincast.api import load_model
+    from traincast.api.models import load_model
     from traincast.cli.show import show
     from traincast.errors import InputError
     from traincast.hardware.catalog import find_device

@@ -47,7 +47,7 @@ def memory(
 
     Example: traincast memory resnet50 --batch 64 --optimizer adam --on T4
     """
-    from traincast.api import estimate_memory, load_model
+    from traincast.api.models import estimate_memory, load_model
     from traincast.cli.show import show
 
     options = model_options(n_classes=n_classes, image_size=image_size, seqlen=seqlen, head=head)

@@ -173,8 +173,8 @@ def scale(
 def _forecast(
     model: str, on: str, options: dict[str, Any], *, gpus: str | None, compare: Path | None, **run: Any
 ) -> "tuple[Document, dict[str, Any]]":
-    from traincast.api import load_model
-    from traincast.api import scale as answer
+    from traincast.api.forecasts import scale as answer
+    from traincast.api.models import load_model
     from traincast.cli.numbers import whole_numbers
     from traincast.cli.scale_document import document_of
     from traincast.forecasting.scale_compare import compare as beside

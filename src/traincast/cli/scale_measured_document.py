@@ -60,7 +60,7 @@ def _n_parameters(model: str | None, options: dict[str, Any], given: int | None)
         return given
     if model is None:
         raise InputError("Bytes need the size of the model: name it, or give --parameters.")
-    from traincast.api import load_model
+    from traincast.api.models import load_model
 
     return load_model(model, **options).n_parameters
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from traincast.api import load_model
+from traincast.api.models import load_model
 from traincast.errors import InputError
 from traincast.hardware.catalog import find_device
 from traincast.kernels.layerwise.layerwise import Layerwise

@@ -1,0 +1,1 @@
+"""What Python users call; the command line calls the same."""

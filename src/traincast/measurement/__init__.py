@@ -1,0 +1,1 @@
+"""What really happened? Real steps on the user's machine, timed right and kept."""

@@ -1,0 +1,102 @@
+"""One real training step, with an instant marked after every phase."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+
+from traincast.errors import InputError
+from traincast.measurement.runnable import Runnable
+from traincast.measurement.stopwatch import Stopwatch
+from traincast.trace.settings import OPTIMIZERS, check_choice
+
+PHASES = ("forward", "loss", "backward", "optimizer")
+_AUTOCAST = {"amp-fp16": torch.float16, "amp-bf16": torch.bfloat16}
+_MAKERS: dict[str, Callable[..., Any]] = {
+    "sgd": torch.optim.SGD,
+    "momentum": lambda weights, lr: torch.optim.SGD(weights, lr=lr, momentum=0.9),
+    "nesterov": lambda weights, lr: torch.optim.SGD(weights, lr=lr, momentum=0.9, nesterov=True),
+    "adagrad": torch.optim.Adagrad,
+    "adadelta": torch.optim.Adadelta,
+    "rmsprop": torch.optim.RMSprop,
+    "adam": torch.optim.Adam,
+    "adamw": torch.optim.AdamW,
+}
+# Speed does not depend on it; so small that a model fed with one batch again and again does not blow up.
+TIMING_LEARNING_RATE = 1e-6
+
+
+def make_optimizer(name: str, weights: Iterable[Any], *, learning_rate: float = TIMING_LEARNING_RATE) -> Any | None:
+    """The optimizer of that name; None for 'none', and for a model with nothing to train."""
+    check_choice("optimizer", name, OPTIMIZERS)
+    trained = [weight for weight in weights if weight.requires_grad]
+    return None if name == "none" or not trained else _MAKERS[name](trained, lr=learning_rate)
+
+
+class Training:
+    """A model on its device, ready to make steps: `precision` and `optimizer` by the names of a forecast."""
+
+    def __init__(
+        self, runnable: Runnable, *, optimizer: str = "sgd", precision: str = "fp32", device: str = "cpu"
+    ) -> None:
+        self.runnable, self.device = runnable, torch.device(device)
+        self._autocast_dtype = _AUTOCAST.get(precision)
+        dtype = torch.bfloat16 if precision == "bf16" else None
+        self.module = runnable.module.to(device=self.device, dtype=dtype).train()
+        self._dtype = dtype
+        self.optimizer = make_optimizer(optimizer, self.module.parameters())
+        needs_scaling = precision == "amp-fp16" and self.device.type == "cuda"
+        self._scaler = torch.amp.GradScaler(self.device.type, enabled=needs_scaling)
+
+    def inputs(self, batch_size: int) -> Any:
+        """An example batch, on the device."""
+        return self.to_device(self.runnable.make_inputs(batch_size))
+
+    def to_device(self, inputs: Any) -> Any:
+        """Tensors of a batch, wherever they are in it."""
+        if isinstance(inputs, torch.Tensor):
+            moved = inputs.to(self.device, non_blocking=True)
+            return moved.to(self._dtype) if self._dtype is not None and moved.is_floating_point() else moved
+        if isinstance(inputs, dict):
+            return {name: self.to_device(value) for name, value in inputs.items()}
+        if isinstance(inputs, (tuple, list)):
+            return type(inputs)(self.to_device(value) for value in inputs)
+        return inputs
+
+    def step(self, inputs: Any, stopwatch: Stopwatch) -> Any:
+        """Forward, loss, backward, update: five marks, four phases between them. Gives the loss."""
+        stopwatch.mark()
+        with self._autocast():
+            output = self.runnable.forward(self.module, inputs)
+            stopwatch.mark()
+            loss = self.runnable.loss(output, inputs)
+        del output  # its memory is free as soon as backward has used it, as in most training loops
+        stopwatch.mark()
+        self._scaler.scale(loss).backward()
+        stopwatch.mark()
+        if self.optimizer is not None:
+            self._scaler.step(self.optimizer)
+            self._scaler.update()
+        self.module.zero_grad(set_to_none=True)
+        stopwatch.mark()
+        return loss.detach()
+
+    def _autocast(self) -> contextlib.AbstractContextManager[Any]:
+        if self._autocast_dtype is None:
+            return contextlib.nullcontext()
+        return torch.autocast(self.device.type, dtype=self._autocast_dtype)
+
+
+def check_device(device: str) -> str:
+    """The device, if it is here."""
+    kind = device.partition(":")[0]
+    if kind == "cpu":
+        return device
+    if kind != "cuda":
+        raise InputError(f"Steps can be measured on 'cpu' and 'cuda', not on '{device}'.")
+    if not torch.cuda.is_available():
+        raise InputError(f"There is no CUDA device to measure on ('{device}'): this torch sees only the CPU.")
+    return device

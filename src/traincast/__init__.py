@@ -12,34 +12,45 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from traincast.api.calibrating import Calibration, calibrate
     from traincast.api.forecasts import forecast, scale
+    from traincast.api.measuring import measure
     from traincast.api.models import capture, estimate_memory, load_model
     from traincast.errors import TraincastError
     from traincast.forecasting.forecast import Forecast
     from traincast.forecasting.scale import Scaling
+    from traincast.measurement.measured import Measurement
     from traincast.trace.trace import Trace
 
 _HOME = {
+    "calibrate": "traincast.api.calibrating",
     "capture": "traincast.api.models",
     "estimate_memory": "traincast.api.models",
     "forecast": "traincast.api.forecasts",
     "load_model": "traincast.api.models",
+    "measure": "traincast.api.measuring",
     "scale": "traincast.api.forecasts",
+    "Calibration": "traincast.api.calibrating",
     "Forecast": "traincast.forecasting.forecast",
+    "Measurement": "traincast.measurement.measured",
     "Scaling": "traincast.forecasting.scale",
     "Trace": "traincast.trace.trace",
     "TraincastError": "traincast.errors",
 }
 
 __all__ = [
+    "Calibration",
     "Forecast",
+    "Measurement",
     "Scaling",
     "Trace",
     "TraincastError",
+    "calibrate",
     "capture",
     "estimate_memory",
     "forecast",
     "load_model",
+    "measure",
     "scale",
 ]
 

@@ -5,7 +5,10 @@ TraincastError
 │   ├── UnknownModelError     a model name or path that leads nowhere
 │   └── UnknownDeviceError    a device name that is not in the table, or could mean several
 ├── FileFormatError           a file that is truncated, foreign or of another version
+├── StoreError                a store of measurements that cannot be read or written now (disk full, locked)
 ├── MissingExtraError         an optional package that this question needs is not installed
+├── MeasurementError          a real run that ended before it was measured
+│   └── MemoryEndedError      the device, or the machine, had no more memory
 └── CaptureError              a model whose training step cannot be recorded
     ├── DataDependentError    what runs next depends on the values of a tensor
     └── BatchDependentError   the step is not the same list of ops at every batch size
@@ -17,6 +20,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 class TraincastError(Exception):
@@ -39,11 +43,27 @@ class FileFormatError(TraincastError):
     """A file that is truncated, foreign or of another version."""
 
 
+class StoreError(TraincastError):
+    """A store of measurements that cannot be read or written now: the disk is full, or another program holds it."""
+
+
 class MissingExtraError(TraincastError, ImportError):
     """An optional package that this question needs is not installed."""
 
     def __init__(self, what: str, *, extra: str) -> None:
         super().__init__(f"{what} needs the '{extra}' extra: pip install 'traincast[{extra}]'.")
+
+
+class MeasurementError(TraincastError):
+    """A real run that ended before it was measured. `partial` is what was measured until then, or None."""
+
+    def __init__(self, message: str, *, partial: Any = None) -> None:
+        super().__init__(message)
+        self.partial = partial
+
+
+class MemoryEndedError(MeasurementError):
+    """The device, or the machine, had no more memory."""
 
 
 class CaptureError(TraincastError):

@@ -25,6 +25,47 @@ FLAGS = {
     | MODEL_FLAGS
     | OUTPUT_FLAGS,
     "memory": {"--batch", "--on", "--precision", "--optimizer", "--devices"} | MODEL_FLAGS | OUTPUT_FLAGS,
+    "explain": {
+        "--batch",
+        "--on",
+        "--measured",
+        "--precision",
+        "--optimizer",
+        "--layout",
+        "--compiled",
+        "--method",
+        "--host",
+    }
+    | {"--devices"}
+    | MODEL_FLAGS
+    | OUTPUT_FLAGS,
+    "measure": {
+        "--batch",
+        "--optimizer",
+        "--precision",
+        "--device",
+        "--steps",
+        "--compiled",
+        "--default-malloc",
+        "--repeat",
+    }
+    | {"--epoch-samples", "--workers", "--store", "--processes", "--all-reduce"}
+    | {"--sweep", "--max-step-s", "--data", "--sample-ms", "--sample-waits", "--epochs"}
+    | MODEL_FLAGS
+    | OUTPUT_FLAGS,
+    "calibrate": {"--device", "--processes", "--export"} | OUTPUT_FLAGS,
+    "bench": {
+        "--rows",
+        "--store",
+        "--seed",
+        "--device",
+        "--campaign",
+        "--retry-failed",
+        "--on-ray",
+        "--cpus-per-task",
+        "--json",
+    },
+    "records": {"--kind", "--export", "--tables", "--import", "--json"},
     "models": {"--json"},
     "compare": {"--data", "--traces", "--set", "--method", "--by"} | OUTPUT_FLAGS,
     "devices": {"--vendor", "--arch", "--min-memory", "--machines", "--json", "--devices"},

@@ -136,3 +136,9 @@ def test_numpy_series_are_fine_and_the_title_is_optional():
 def test_a_series_must_have_as_many_x_as_y():
     with pytest.raises(ValueError, match="series 's': 1 x, 2 y, 0 texts"):
         Series(name="s", x=[1], y=[1, 2])
+
+
+def test_lines_that_share_a_colour_differ_in_their_dash():
+    series = tuple(Series(name=f"s{number}", x=[1, 2], y=[1.0, number]) for number in range(9))
+    data = to_figure(a_chart(series=series, y_show="ratio"), with_title=False)["data"]
+    assert [trace.get("line", {}).get("dash") for trace in data] == [None] * 7 + ["dash"] * 2

@@ -13,7 +13,20 @@ import typer
 from traincast import __version__
 
 # In the order of `traincast --help`. Each is a function of its own name in a module of its own name.
-COMMANDS = ("forecast", "scale", "layers", "memory", "models", "devices", "compare")
+COMMANDS = (
+    "forecast",
+    "scale",
+    "layers",
+    "memory",
+    "explain",
+    "models",
+    "devices",
+    "measure",
+    "calibrate",
+    "bench",
+    "records",
+    "compare",
+)
 
 
 def make_app(commands: Iterable[str] = COMMANDS) -> typer.Typer:

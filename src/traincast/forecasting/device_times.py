@@ -60,6 +60,7 @@ def steps_at(known: DeviceTimes, question: Question, batch_sizes: Ints) -> Devic
         host=question.timed_host,
         batch_sizes=micro,
         n_micro_steps=question.accumulation_steps,
+        can_overlap=question.device.kind != "cpu",
         held_fraction=question.held_fraction,
     )
     if question.cluster is None:

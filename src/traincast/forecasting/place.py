@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from traincast.errors import UnknownDeviceError
 from traincast.hardware.catalog import find_device
 from traincast.hardware.host import THIS_MACHINE
+from traincast.hardware.this_machine import read_profile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,8 +37,14 @@ def find_place(on: str | Cluster, *, devices_file: str | Path | None = None) -> 
         return Place(on.device, on)
     words = on.strip()
     if words.lower() == THIS_MACHINE:
+        calibrated = read_profile()
+        if calibrated is not None:
+            return Place(calibrated)
         device = find_device(_GENERIC, devices_file=devices_file)
-        assumed = f"This machine was not calibrated: its figures are those of {device.name}, a guess."
+        assumed = (
+            f"This machine was not calibrated ('traincast calibrate' takes three minutes): its figures are those of "
+            f"{device.name}, a guess."
+        )
         return Place(device, warnings=(assumed,))
     one = _ONE_DEVICE.fullmatch(words)
     if one is not None and not _COUNTED.match(one["name"]):

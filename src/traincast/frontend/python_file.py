@@ -28,10 +28,14 @@ def read_factory(spec: str, **options: Any) -> TrainingStep:
     module that has `example_inputs`, either a method batch_size -> inputs or the inputs themselves.
     """
     path, name = _split(spec)
+    return _as_step(call_in_file(spec, **options), spec, f"{path.stem}:{name}")
+
+
+def call_in_file(spec: str, **options: Any) -> Any:
+    """What `function(**options)` of a "file.py:function" gives, whatever it is."""
+    path, name = _split(spec)
     with _importable(path.parent):
-        factory = _find(_run(path), name, path)
-        made = _call(factory, options, path, name)
-    return _as_step(made, spec, f"{path.stem}:{name}")
+        return _call(_find(_run(path), name, path), options, path, name)
 
 
 def _split(spec: str) -> tuple[Path, str]:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from traincast.errors import InputError, UnknownDeviceError
 from traincast.hardware.catalog import all_devices, find_device, matching_devices
 from traincast.hardware.cluster import Cluster
+from traincast.hardware.host import THIS_MACHINE
 from traincast.hardware.link_table import find_link, find_link_inside, link_inside
 from traincast.hardware.machines import close_machines, machine_named
+from traincast.hardware.this_machine import read_shared_profile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,6 +44,9 @@ def find_cluster(text: str, *, devices_file: str | Path | None = None, link: str
     left, at, right = words.partition("@")
     what, counts = _counted(left.strip(), words)
     between = find_link(right) if at else None
+    if what.lower() == THIS_MACHINE:
+        device, joined = read_shared_profile(counts[-1] if counts else 1)
+        return _of_devices(words, device, counts, inside or joined, between)
     machine = machine_named(what)
     if machine is None:
         return _of_devices(words, _device(what, devices_file), counts, inside, between)

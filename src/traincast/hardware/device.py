@@ -34,8 +34,17 @@ _POSITIVE = (
     "l2_bytes",
     "tdp_w",
     "pcie_gen",
+    "link_bytes_per_s",
 )
-MAY_BE_ZERO = ("inline_ecc", "tf32_flop_per_s", "fp16_flop_per_s", "bf16_flop_per_s", "nvlink_bytes_per_s")
+MAY_BE_ZERO = (
+    "inline_ecc",
+    "tf32_flop_per_s",
+    "fp16_flop_per_s",
+    "bf16_flop_per_s",
+    "nvlink_bytes_per_s",
+    "price_log_sd",
+    "link_latency_s",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +92,10 @@ class Device:
     vendor: str = ""
     arch: str = ""
     aliases: tuple[str, ...] = ()
+    prices: tuple[tuple[str, float], ...] = ()  # measured seconds for each unit of work, by its name
+    link_bytes_per_s: float | None = None  # measured between processes of one machine, one direction
+    link_latency_s: float | None = None
+    price_log_sd: float | None = None  # how far steps are from the sum of prices: standard deviation of the logarithm
     source: str = ""
     notes: str = ""
 
@@ -99,6 +112,9 @@ class Device:
                 continue
             if not math.isfinite(value) or value < 0 or (value == 0 and field in _POSITIVE):
                 raise InputError(f"Device '{self.name}': {field} cannot be {value}.")
+        for work, price_s in self.prices:
+            if not math.isfinite(price_s) or price_s < 0:
+                raise InputError(f"Device '{self.name}': the price of {work} cannot be {price_s}.")
 
     @property
     def usable_memory_bytes(self) -> int:

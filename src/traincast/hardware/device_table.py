@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.resources
 import io
+import json
 import math
 import re
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ class _Cell:
     """What a column holds and which field of Device it fills, once multiplied by `factor`."""
 
     field: str | None
-    holds: Literal["text", "names", "number", "whole"] = "text"
+    holds: Literal["text", "names", "number", "whole", "prices"] = "text"
     factor: float = 1
 
 
@@ -55,6 +56,10 @@ _COLUMNS = {
     "tdp_w": _Cell("tdp_w", "number"),
     "pcie_gen": _Cell("pcie_gen", "whole"),
     "nvlink_gb_per_s": _Cell("nvlink_bytes_per_s", "number", GIGA),
+    "link_gb_per_s": _Cell("link_bytes_per_s", "number", GIGA),
+    "link_latency_us": _Cell("link_latency_s", "number", 1e-6),
+    "prices": _Cell("prices", "prices"),
+    "price_log_sd": _Cell("price_log_sd", "number"),
     "source": _Cell("source"),
     "accessed": _Cell(None),
     "notes": _Cell("notes"),
@@ -180,6 +185,8 @@ def _value(raw: Any, cell: _Cell, where: str) -> Any:
     if cell.holds == "names":
         names = raw if isinstance(raw, list) else str(raw).split(";")
         return tuple(str(name).strip() for name in names if str(name).strip())
+    if cell.holds == "prices":
+        return _prices(raw, where)
     if isinstance(raw, bool) or not isinstance(raw, str | int | float):
         raise FileFormatError(f"{where}: {raw!r} is neither text nor a number.")
     if cell.holds == "text":
@@ -195,3 +202,28 @@ def _value(raw: Any, cell: _Cell, where: str) -> Any:
             raise FileFormatError(f"{where}: {raw!r} is not a whole number.")
         return int(number)
     return float(f"{number * cell.factor:.15g}")  # 66.9 x 1e12 is 66900000000000.01 in floating point
+
+
+def _prices(raw: Any, where: str) -> tuple[tuple[str, float], ...]:
+    """A table of TOML: seconds by kind of work."""
+    if not isinstance(raw, dict) or not all(type(price) in (int, float) for price in raw.values()):
+        raise FileFormatError(f"{where}: prices are a table of seconds, as 'traincast calibrate' writes it.")
+    return tuple((str(work), float(price)) for work, price in sorted(raw.items()))
+
+
+def device_toml(device: Device) -> str:
+    """A device as a TOML file that `read_device_file` reads."""
+    lines = ["[[device]]"]
+    for column, cell in _COLUMNS.items():
+        value = None if cell.field is None or cell.holds == "prices" else getattr(device, cell.field)
+        if value is None or value in ("", ()):
+            continue
+        # Spellings that read alike are one name, and a file gives every name once.
+        shown = list({name_key(name): name for name in value}.values()) if isinstance(value, tuple) else value
+        if cell.holds == "number":
+            shown = float(f"{value / cell.factor:.15g}")
+        # TOML writes strings, numbers and lists of strings as JSON does.
+        lines.append(f"{column} = {json.dumps(shown, ensure_ascii=False)}")
+    if device.prices:
+        lines += ["", "[device.prices]", *(f"{json.dumps(work)} = {price!r}" for work, price in device.prices)]
+    return "\n".join(lines) + "\n"

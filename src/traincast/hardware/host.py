@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import importlib.resources
 import math
-import os
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from traincast.errors import FileFormatError, InputError, close_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 THIS_MACHINE = "this-machine"
 DEFAULT_HOST = "torch-eager"
@@ -73,9 +72,10 @@ def find_host(name: str) -> Host:
 
 
 def profile_path() -> Path:
-    """Where the profile of this machine is kept: host.toml in TRAINCAST_HOME, or in ~/.config/traincast."""
-    home = os.environ.get("TRAINCAST_HOME")
-    return (Path(home) if home else Path.home() / ".config" / "traincast") / "host.toml"
+    """Where the host profile of this machine is kept: host.toml beside its device profile."""
+    from traincast.hardware.this_machine import settings_folder
+
+    return settings_folder() / "host.toml"
 
 
 def _this_machine(fallback: Host) -> Host:

@@ -226,8 +226,9 @@ def _recurrent(op: _Op) -> list[Kernel]:
     """`b` counts the steps that must wait for each other, m x n x k is the work of one of them."""
     sequence = op.dims(op.inputs[1 if op.name.endswith("backward") else 0])
     layers = op.attributes["n_layers"] * op.attributes["n_directions"]
-    steps = sequence[:, 0] if sequence.shape[1] == 3 else np.ones(len(sequence))
-    n_batch = sequence[:, 1] if sequence.shape[1] == 3 else sequence[:, 0]
+    is_batch_first = bool(op.attributes.get("batch_first", False))
+    steps = sequence[:, 1 if is_batch_first else 0] if sequence.shape[1] == 3 else np.ones(len(sequence))
+    n_batch = sequence[:, 0 if is_batch_first else 1] if sequence.shape[1] == 3 else sequence[:, 0]
     width = np.sqrt(op.flop / (2.0 * steps * layers * n_batch))
     return [op.kernel(Work.RECURRENT, shape=(steps * layers, n_batch, width, width))]
 

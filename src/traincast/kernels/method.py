@@ -27,6 +27,7 @@ class OpTimes:
     log_sd: Floats  # one entry an op
     error_group: Ints  # one entry an op
     is_covered: NDArray[np.bool_]  # one entry an op
+    dispatch_s: Floats | None = None  # what the host needs for each op; None: what its profile says
     warnings: tuple[str, ...] = ()
 
 

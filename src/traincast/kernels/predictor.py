@@ -28,6 +28,10 @@ class Traincast:
             raise InputError(f"Unknown layout {self.layout!r}; known are {', '.join(LAYOUTS)}.")
 
     def op_times(self, graph: Graph, device: Device, batch_sizes: Ints, *, precision: str) -> OpTimes:
+        if device.prices:
+            from traincast.kernels.cpu.times import priced_times
+
+            return priced_times(graph, device, batch_sizes, precision=precision)
         table = kernel_table(graph)
         plan = self._plan(table, device, tf32=precision != "fp32")
         times = kernel_seconds(plan, table.sizes(batch_sizes))

@@ -80,8 +80,11 @@ def step_timeline(
     """
     ops = _ops(graph)
     repeats = np.where(graph.op_phase == Phase.OPTIMIZER, 1.0, float(n_micro_steps))
-    dispatch_s = _dispatch_s(host)[ops.dispatch]
-    dispatched_s = host.call_s + np.cumsum(dispatch_s)
+    if times.dispatch_s is None:
+        dispatch_s, call_s = _dispatch_s(host)[ops.dispatch], host.call_s
+    else:
+        dispatch_s, call_s = times.dispatch_s, 0.0  # what a step costs beside its ops is in its first ones
+    dispatched_s = call_s + np.cumsum(dispatch_s)
     if is_synchronous:
         finished_s = dispatched_s + np.cumsum(times.seconds, axis=1)
     else:
@@ -95,7 +98,7 @@ def step_timeline(
         loss_s=phase_s[:, Phase.LOSS],
         backward_s=phase_s[:, Phase.BACKWARD],
         optimizer_s=phase_s[:, Phase.OPTIMIZER],
-        host_s=np.full(len(step_s), n_micro_steps * host.call_s + dispatch_s @ repeats),
+        host_s=np.full(len(step_s), n_micro_steps * call_s + dispatch_s @ repeats),
         device_s=times.seconds @ repeats,
         compute_s=times.compute_s @ repeats,
         op_log_sd=_share(np.sqrt((spread_s * spread_s).sum(axis=1)), step_s),

@@ -51,7 +51,11 @@ def to_figure(chart: Chart, *, with_title: bool) -> dict[str, Any]:
         layout["title"] = {"text": _escaped(chart.title), "y": 0.97, "yanchor": "top"}
     if chart.kind not in ("bar", "stacked_bar"):
         layout["yaxis"]["rangemode"] = "normal" if chart.log_y else "tozero"
-    figure = {"data": [_trace(series, chart, x_size, y_size) for series in chart.series], "layout": layout}
+    data = [_trace(series, chart, x_size, y_size) for series in chart.series]
+    if chart.kind == "line":
+        for trace in data[len(COLORS) :]:  # colours come again: what they mean must not
+            trace["line"] = {"dash": "dash"}
+    figure = {"data": data, "layout": layout}
     result: dict[str, Any] = plain(figure)
     return result
 

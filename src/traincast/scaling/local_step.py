@@ -23,6 +23,7 @@ class LocalStep:
     host: Host
     batch_sizes: Ints  # samples of one device and pass
     n_micro_steps: int = 1
+    can_overlap: bool = True  # what reduces gradients does not take the compute of backward away
     held_fraction: float = 1.0  # of the model's weights that the device has; below 1 where several share a replica
 
     @property

@@ -1,0 +1,164 @@
+"""Why a step takes what it takes: what was predicted beside what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from traincast.errors import InputError
+
+if TYPE_CHECKING:
+    from traincast.forecasting.forecast import Forecast
+    from traincast.measurement.measured_step import MeasuredStep
+    from traincast.measurement.record import Record
+    from traincast.planning.gap import Gap
+    from traincast.trace.trace import Trace
+
+HERE = "here"
+_TASK = {"batch_size": "batch", "precision": "precision", "optimizer": "optimizer"}
+
+
+def explain(
+    model: str | Path | Trace,
+    on: str,
+    batch_size: int,
+    *,
+    measured: str | Path | None = None,
+    precision: str | None = None,
+    optimizer: str | None = None,
+    layout: str = "nchw",
+    compiled: bool = False,
+    method: str = "traincast",
+    host: str | None = None,
+    devices: str | Path | None = None,
+    **options: Any,
+) -> Gap:
+    """A forecast by phase and kind of op, beside a measurement of the same step.
+
+    `measured` is a file (a trace of torch.profiler, a store, a CSV table, what 'traincast measure --json' prints), or
+    "here": the step is run and profiled now, on this machine. `options` are those of `load_model`.
+    """
+    from traincast.api.forecasts import forecast
+    from traincast.api.models import load_model
+    from traincast.forecasting.by_kind import predicted_by_kind
+    from traincast.hardware.host import THIS_MACHINE
+    from traincast.planning.gap import explain_gap
+
+    answer = forecast(
+        load_model(model, **options),
+        on,
+        batch_size,
+        precision=precision,
+        optimizer=optimizer,
+        layout=layout,
+        compiled=compiled,
+        method=method,
+        host=host or (THIS_MACHINE if on.strip().lower() == THIS_MACHINE else None),
+        devices=devices,
+    )
+    found = None
+    if measured == HERE:
+        found = _profiled(model, answer, options)
+    elif measured is not None:
+        found = _read(Path(measured), answer)
+    return explain_gap(answer, predicted_by_kind(answer.question), found)
+
+
+def _profiled(model: str | Path | Trace, answer: Forecast, options: dict[str, Any]) -> MeasuredStep:
+    """On CUDA where the forecast is of a GPU, else on the CPU."""
+    if not isinstance(model, (str, Path)):
+        raise InputError("A trace has no module to run: --measured here needs a model by name or file.py:factory.")
+    from traincast.api.runnables import runnable_of
+
+    runnable = runnable_of(model, **options)
+    from traincast.measurement.measured_step import step_of_profile
+    from traincast.measurement.profile_step import profile_step
+
+    question = answer.question
+    if question.n_devices > 1 or question.compiled:
+        raise InputError("--measured here profiles an eager step on one device: give one device, without --compiled.")
+    run = profile_step(
+        runnable,
+        batch_size=answer.batch_size,
+        optimizer=question.settings.optimizer,
+        precision=question.settings.precision,
+        device="cpu" if question.device.kind == "cpu" else "cuda",
+    )
+    return step_of_profile(run)
+
+
+def _read(path: Path, answer: Forecast) -> MeasuredStep:
+    """The record of the step that was asked about; a trace, which does not say what it is of, is taken at its word."""
+    from dataclasses import replace
+
+    from traincast.measurement.imports.read import read_measured
+    from traincast.measurement.measured_step import step_of_record
+
+    records = [record for record in read_measured(path) if record.kind in ("step", "profile")]
+    if not records:
+        raise InputError(f"'{path}' has no measured steps.")
+    chosen = _matching(records, answer)
+    if not chosen:
+        settings = answer.question.settings
+        raise InputError(
+            f"'{path}' has no measured step of {answer.model} at batch {answer.batch_size:,} in {settings.precision} "
+            f"with {settings.optimizer}. It has: {_listed(records)}."
+        )
+    newest = max(chosen, key=lambda record: record.created_s)
+    step = step_of_record(newest, source=str(path))
+    notes = list(step.notes)
+    if len(chosen) > 1:
+        notes.append(f"{len(chosen)} measured steps fit the question; this is the newest.")
+    if newest.kind == "profile":
+        notes.append(
+            f"A trace does not name its model: it was taken for {answer.model} at batch {answer.batch_size:,}."
+        )
+    return replace(step, notes=(*notes, *_other_place(newest, answer)))
+
+
+def _other_place(record: Record, answer: Forecast) -> list[str]:
+    """A sentence where the run was on something else than what the forecast is of."""
+    device, written = answer.question.device, record.task.get("device")
+    kind = {"cpu": "cpu", "cuda": "gpu", "gpu": "gpu"}.get(
+        str(record.values.get("device_kind", record.environment.device_kind))
+    )
+    if kind is not None and kind != device.kind:
+        return [f"It was measured on a {kind.upper()} and predicted for {answer.place}, a {device.kind.upper()}."]
+    if kind is None and written is not None and str(written).lower() != device.name.lower():
+        return [f"It was measured on {written} and predicted for {answer.place}."]
+    return []
+
+
+def _matching(records: Sequence[Record], answer: Forecast) -> list[Record]:
+    """Those that contradict the question in nothing they tell; a trace, which tells nothing, where no other fits."""
+    settings = answer.question.settings
+    wanted = {
+        "batch_size": answer.batch_size,
+        "precision": settings.precision,
+        "optimizer": settings.optimizer,
+        "compiled": answer.question.compiled,
+    }
+    fitting = [
+        record
+        for record in records
+        if record.error is None
+        and all(record.task.get(name) in (None, value) for name, value in wanted.items())
+        and ("model" not in record.task or _is_same(str(record.task["model"]), answer.model))
+    ]
+    return [record for record in fitting if record.kind != "profile"] or fitting
+
+
+def _is_same(written: str, model: str) -> bool:
+    """Names as people write them: 'ResNet-50' is resnet50."""
+    plain = [name.lower().replace("-", "").replace("_", "").replace(" ", "") for name in (written, model)]
+    return plain[0] == plain[1]
+
+
+def _listed(records: Sequence[Record], *, most: int = 5) -> str:
+    told = []
+    for record in records:
+        parts = [f"{word} {record.task[name]}" for name, word in _TASK.items() if record.task.get(name) is not None]
+        told.append(", ".join([str(record.task.get("model", record.task.get("source", "?"))), *parts]))
+    names = list(dict.fromkeys(told))
+    return "; ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -1,0 +1,78 @@
+"""`traincast explain`: why does a step take what it takes, and why not what was predicted?"""
+
+from typing import Annotated
+
+import typer
+
+from traincast.cli.options import (
+    AsJson,
+    Batch,
+    DevicesFile,
+    Head,
+    HtmlFile,
+    ImageSize,
+    Model,
+    NClasses,
+    Optimizer,
+    PngFile,
+    Precision,
+    SeqLen,
+    model_options,
+)
+
+
+def explain(
+    model: Model,
+    batch: Batch,
+    on: Annotated[
+        str, typer.Option("--on", metavar="PLACE", help="What is predicted for: this-machine, T4, 4xT4, ...")
+    ] = "this-machine",
+    measured: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|here",
+            help="A trace of torch.profiler, a store, a CSV table, JSON of 'traincast measure'; here: profile it.",
+        ),
+    ] = None,
+    precision: Precision = None,
+    optimizer: Optimizer = None,
+    layout: Annotated[str, typer.Option(help="How images lie in memory: nchw or nhwc.")] = "nchw",
+    compiled: Annotated[bool, typer.Option("--compiled", help="The model runs under torch.compile.")] = False,
+    method: Annotated[str, typer.Option(help="traincast, roofline, paleo or layerwise.")] = "traincast",
+    host: Annotated[
+        str | None,
+        typer.Option(help="What dispatches the ops: torch-eager, tf1-session, tf2-keras, this-machine."),
+    ] = None,
+    n_classes: NClasses = None,
+    image_size: ImageSize = None,
+    seqlen: SeqLen = None,
+    head: Head = None,
+    devices_file: DevicesFile = None,
+    as_json: AsJson = False,
+    html: HtmlFile = None,
+    png: PngFile = None,
+) -> None:
+    """Why does a step take so long, and where is the difference to the forecast?
+
+    Examples: traincast explain resnet50 --on T4 --batch 32 --measured trace.json.gz; traincast explain cifar_resnet20
+    --batch 32 --measured here
+    """
+    from traincast.api.explaining import explain as run
+    from traincast.cli.explain_document import data_of, document_of
+    from traincast.cli.show import show
+
+    gap = run(
+        model,
+        on,
+        batch,
+        measured=measured,
+        precision=precision,
+        optimizer=optimizer,
+        layout=layout,
+        compiled=compiled,
+        method=method,
+        host=host,
+        devices=devices_file,
+        **model_options(n_classes=n_classes, image_size=image_size, seqlen=seqlen, head=head),
+    )
+    show(document_of(gap), as_json=as_json, html=html, png=png, data=data_of(gap) if as_json else None)

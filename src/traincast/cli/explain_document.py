@@ -1,0 +1,135 @@
+"""What `traincast explain` shows: a step by phase and by kind of op, predicted beside measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from traincast.planning.bound import measured_bound
+from traincast.planning.gap import Gap, GapRow
+from traincast.planning.verdict import verdict
+from traincast.report.chart import Chart, Series
+from traincast.report.document import Document
+from traincast.report.table import Column, Table
+
+_LEAST_SHOWN = 0.005  # of the step: kinds below are added up in one row
+_PREDICTED = Column(key="predicted_s", header="predicted", show="duration")
+_MEASURED = (
+    Column(key="measured_s", header="measured", show="duration"),
+    Column(key="difference_s", header="difference", show="duration"),
+    Column(key="ratio", header="measured / predicted", show="ratio"),
+)
+_SHARE = Column(key="predicted_fraction", header="share", show="percent")
+
+
+def document_of(gap: Gap) -> Document:
+    """Tables, a chart, and the verdict."""
+    answer = gap.forecast
+    question = answer.question
+    parts = [question.settings.precision, question.settings.optimizer, f"method {question.method.name}"]
+    parts.append("predicted only" if gap.measured is None else f"measured: {gap.measured.source}")
+    return Document(
+        title=f"Why {answer.model} takes its time on {answer.place}, batch {answer.batch_size:,}",
+        subtitle=", ".join(parts),
+        tables=(_phases(gap), _kinds(gap)),
+        charts=(_chart(gap),),
+        notes=(*verdict(gap), *_remarks(gap)),
+    )
+
+
+def data_of(gap: Gap) -> dict[str, Any]:
+    """What --json prints."""
+    bound = measured_bound(gap)
+    return {
+        **gap.to_dict(),
+        "predicted_bound_by": gap.forecast.bound_by,
+        "measured_bound_by": None if bound is None else bound.by,
+        "verdict": verdict(gap),
+        "notes": () if gap.measured is None else gap.measured.notes,
+        "warnings": gap.forecast.warnings,
+    }
+
+
+def _phases(gap: Gap) -> Table:
+    rows = [*gap.phases, gap.step]
+    columns = (Column(key="phase", header="phase", show="name"), _PREDICTED)
+    if gap.measured is None:
+        return Table(
+            title="By phase",
+            columns=(*columns, _SHARE),
+            rows=tuple((row.name, row.predicted_s, _share(row, gap)) for row in rows),
+        )
+    return Table(title="By phase", columns=(*columns, *_MEASURED), rows=tuple(_cells(row) for row in rows))
+
+
+def _kinds(gap: Gap) -> Table:
+    columns = (Column(key="kind", header="kind of work", show="name"), _PREDICTED)
+    rates = (
+        Column(key="flop_per_s", header="FLOP/s", show="flop_per_s"),
+        Column(key="bytes_per_s", header="bytes/s", show="bytes_per_s"),
+    )
+    rows = _shown(gap)
+    if gap.has_kinds:
+        return Table(
+            title="By kind of work, largest difference first",
+            columns=(*columns, *_MEASURED, *rates),
+            rows=tuple((*_cells(row), row.flop_per_s, row.bytes_per_s) for row in rows),
+            notes=("FLOP/s and bytes/s are what the run reached; bytes are the least that had to be moved.",),
+        )
+    notes = () if gap.measured is None else ("The measurement does not tell kinds of work apart.",)
+    return Table(
+        title="By kind of work, as predicted",
+        columns=(*columns, _SHARE, *rates),
+        rows=tuple((row.name, row.predicted_s, _share(row, gap), row.flop_per_s, row.bytes_per_s) for row in rows),
+        notes=notes,
+    )
+
+
+def _shown(gap: Gap) -> list[GapRow]:
+    """Kinds that hardly count on either side are one row."""
+    least_s = _LEAST_SHOWN * max(gap.step.predicted_s, gap.step.measured_s or 0.0)
+    small = [row for row in gap.kinds if max(row.predicted_s, row.measured_s or 0.0) < least_s]
+    rows = [row for row in gap.kinds if row not in small]
+    if len(small) < 2:
+        return list(gap.kinds)
+    measured_s = sum(row.measured_s or 0.0 for row in small) if gap.has_kinds else None
+    return [
+        *rows,
+        GapRow(name="all others", predicted_s=sum(row.predicted_s for row in small), measured_s=measured_s),
+    ]
+
+
+def _cells(row: GapRow) -> tuple[Any, ...]:
+    return row.name, row.predicted_s, row.measured_s, row.difference_s, row.ratio
+
+
+def _share(row: GapRow, gap: Gap) -> float | None:
+    return row.predicted_s / gap.step.predicted_s if gap.step.predicted_s else None
+
+
+def _chart(gap: Gap) -> Chart:
+    """Largest bars first: here it matters what a step is made of, not only where it differs."""
+    by_kind = gap.measured is None or gap.has_kinds
+    rows: Sequence[GapRow] = _shown(gap) if by_kind else gap.phases
+    has_measured = gap.measured is not None and all(row.measured_s is not None for row in rows) and bool(rows)
+    if gap.measured is not None and not has_measured:
+        rows, has_measured = [gap.step], True
+    rows = sorted(rows, key=lambda row: -max(row.predicted_s, row.measured_s or 0.0))
+    names = [row.name for row in rows]
+    series = [Series(name="predicted", x=names, y=[row.predicted_s for row in rows])]
+    if has_measured:
+        series.append(Series(name="measured", x=names, y=[row.measured_s for row in rows]))
+    return Chart(
+        title=f"One step of {gap.forecast.model} on {gap.forecast.place}, batch {gap.forecast.batch_size:,}",
+        kind="bar",
+        series=tuple(series),
+        x_label="kind of work" if by_kind else "phase",
+        y_label="time of a step",
+        y_show="duration",
+    )
+
+
+def _remarks(gap: Gap) -> list[str]:
+    notes = [] if gap.measured is None else list(gap.measured.notes)
+    notes += [f"Warning: {warning}" for warning in gap.forecast.warnings]
+    return notes + [f"Assumed: {assumption}." for assumption in gap.forecast.question.trace.assumptions]

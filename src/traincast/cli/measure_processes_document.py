@@ -1,0 +1,138 @@
+"""What `traincast measure --processes` shows."""
+
+from __future__ import annotations
+
+from traincast.measurement.environment import Environment
+from traincast.measurement.processes.expected import expected_step
+from traincast.measurement.processes.link_result import AllReduceMeasurement
+from traincast.measurement.processes.result import ProcessesMeasurement
+from traincast.report.chart import Chart, Series
+from traincast.report.document import Document
+from traincast.report.table import Column, Table
+from traincast.units import show_bytes, show_bytes_per_s, show_duration, show_percent
+
+_WAYS = {
+    "step": "step, gradients reduced",
+    "exposed": "  communication that shows",
+    "compute": "  the same without reducing",
+    "crowded": "bare model, all processes at once",
+    "alone": "bare model, one process alone",
+    "all_reduce": "gradients reduced, nothing else",
+}
+
+
+def steps_document(steps: ProcessesMeasurement, link: AllReduceMeasurement | None) -> Document:
+    """The step beside the same passes with less between the processes; with the link, what it should take."""
+    rows = []
+    for name, title in _WAYS.items():
+        summary = getattr(steps, name)
+        rows.append((title, summary.median, summary.p10, summary.p90, summary.n))
+    if link is not None:
+        expected = expected_step(steps.slowest_s, steps.bucket_bytes, link, has_buffers=steps.has_buffers)
+        rows.append(("expected step, from the link", expected.step_s, None, None, None))
+        rows.append(("expected communication", expected.exposed_s, None, None, None))
+    columns = (
+        Column(key="what", header=""),
+        Column(key="median_s", header="median", show="duration"),
+        Column(key="p10_s", header="p10", show="duration"),
+        Column(key="p90_s", header="p90", show="duration"),
+        Column(key="n", header="n", show="integer"),
+    )
+    share = steps.batch_size // steps.n_processes
+    return Document(
+        title=f"{steps.model} in {steps.n_processes} processes, batch {steps.batch_size:,}",
+        subtitle=f"{steps.precision}, {steps.optimizer}, {steps.device} with {steps.backend}, {share:,} samples each, "
+        f"{_threads(steps.n_threads)} each; {_where(steps.environment)}",
+        tables=(Table(title="Steps", columns=columns, rows=tuple(rows)),),
+        charts=(_ways_chart(steps),),
+        notes=(*_sentences(steps), *(f"Warning: {warning}" for warning in steps.warnings)),
+    )
+
+
+def _sentences(steps: ProcessesMeasurement) -> tuple[str, ...]:
+    n_buckets = len(steps.bucket_bytes)
+    buckets = "1 bucket" if n_buckets == 1 else f"{n_buckets} buckets"
+    return (
+        f"{steps.samples_per_s:,.1f} samples/s; {show_percent(steps.scaling_efficiency_fraction)} of "
+        f"{steps.n_processes} times one process alone.",
+        f"Gradients have {show_bytes(steps.gradient_bytes)} in {buckets}; reduced alone they pass at "
+        f"{show_bytes_per_s(steps.bus_bytes_per_s)}, {show_percent(steps.bandwidth_utilisation_fraction)} of what one "
+        f"large message reaches.",
+    )
+
+
+def _ways_chart(steps: ProcessesMeasurement) -> Chart:
+    names = ("alone", "crowded", "compute", "step")
+    return Chart(
+        title=f"{steps.model}: a step with ever more between the processes",
+        kind="bar",
+        series=(Series(name="median", x=list(names), y=[getattr(steps, name).median for name in names]),),
+        x_label="",
+        y_label="time",
+        y_show="duration",
+    )
+
+
+def link_document(link: AllReduceMeasurement) -> Document:
+    """Seconds and bandwidth by size, and the latency and bandwidth behind them."""
+    columns = (
+        Column(key="n_bytes", header="message", show="bytes"),
+        Column(key="median_s", header="median", show="duration"),
+        Column(key="p10_s", header="p10", show="duration"),
+        Column(key="p90_s", header="p90", show="duration"),
+        Column(key="fitted_s", header="fitted", show="duration"),
+        Column(key="bytes_per_s", header="algorithm", show="bytes_per_s"),
+        Column(key="bus_bytes_per_s", header="bus", show="bytes_per_s"),
+    )
+    rows = tuple(
+        (
+            row.n_bytes,
+            row.seconds.median,
+            row.seconds.p10,
+            row.seconds.p90,
+            link.link.all_reduce_s(row.n_bytes),
+            row.bytes_per_s,
+            row.bus_bytes_per_s,
+        )
+        for row in link.rows
+    )
+    latency, rate = link.link.latency_s, link.link.bytes_per_s
+    return Document(
+        title=f"All-reduce between {link.n_processes} processes",
+        subtitle=f"{link.backend}, {_threads(link.environment.n_threads)} each; {_where(link.environment)}",
+        tables=(Table(title="All-reduce", columns=columns, rows=rows),),
+        charts=(_bandwidth_chart(link),),
+        notes=(
+            f"Fitted: a latency of {show_duration(latency.median)} (p10 to p90: {show_duration(latency.p10)} to "
+            f"{show_duration(latency.p90)}) and {show_bytes_per_s(rate.median)} ({show_bytes_per_s(rate.p10)} to "
+            f"{show_bytes_per_s(rate.p90)}) a direction.",
+            "Algorithm: bytes of the vector over the time. Bus: bytes that a process must send over the time.",
+        ),
+    )
+
+
+def _bandwidth_chart(link: AllReduceMeasurement) -> Chart:
+    sizes = [row.n_bytes for row in link.rows]
+    fitted = [row.bus_bytes_per_s * row.seconds.median / link.link.all_reduce_s(row.n_bytes) for row in link.rows]
+    return Chart(
+        title=f"All-reduce between {link.n_processes} processes",
+        kind="line",
+        series=(
+            Series(name="measured", x=sizes, y=[row.bus_bytes_per_s for row in link.rows]),
+            Series(name="fitted", x=sizes, y=fitted),
+        ),
+        x_label="message",
+        y_label="bus bandwidth",
+        x_show="bytes",
+        y_show="bytes_per_s",
+        log_x=True,
+        log_y=True,
+    )
+
+
+def _threads(n: int) -> str:
+    return "1 thread" if n == 1 else f"{n} threads"
+
+
+def _where(environment: Environment) -> str:
+    return f"{environment.device}, {environment.n_cores} cores, torch {environment.versions['torch']}"

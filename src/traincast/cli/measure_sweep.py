@@ -1,0 +1,184 @@
+"""`traincast measure --sweep`: one thing changed again and again, shown side by side."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from traincast.errors import InputError, close_names
+
+if TYPE_CHECKING:
+    from traincast.cli.measure_sweep_options import SweepFlags
+    from traincast.report.document import Document
+
+SWEEPS = ("batch", "workers", "optimizers", "norm", "device", "precision", "compile")
+_INTERRUPTED = 130
+_CHANGED = {"optimizers": ("--optimizer", "optimizer", "sgd"), "precision": ("--precision", "precision", "fp32")}
+
+
+def run_sweep(
+    what: str,
+    model: str,
+    *,
+    batch: int | None,
+    flags: SweepFlags,
+    optimizer: str = "sgd",
+    precision: str = "fp32",
+    device: str = "cpu",
+    steps: int | None = None,
+    options: dict[str, int | str] | None = None,
+    store: Path | None = None,
+    as_json: bool = False,
+    html: Path | None = None,
+    png: Path | None = None,
+) -> None:
+    """Measures, keeps each row as it comes, and shows all; Ctrl-C shows what there is."""
+    from traincast.cli.show import show
+
+    how = {"optimizer": optimizer, "precision": precision, "device": device}
+    _check(what, batch, how)
+    task = {"sweep": what, "model": model, "batch_size": batch, **how, **(options or {})}
+    with _each_row(task, store) as on_row:
+        sweep, document, data = _SWEEPS[what](
+            model, batch, flags, {**how, "n_steps": steps, "on_row": on_row}, options or {}
+        )
+    show(document, as_json=as_json, html=html, png=png, data=data)
+    if sweep.was_stopped:
+        raise typer.Exit(_INTERRUPTED)
+
+
+def _check(what: str, batch: int | None, how: dict[str, str]) -> None:
+    if what not in SWEEPS:
+        raise InputError(f"No sweep named '{what}'.{close_names(what, SWEEPS)} Choose from: {', '.join(SWEEPS)}.")
+    if batch is None and what != "batch":
+        raise InputError("The batch is missing: give --batch, the samples in one step.")
+    flag, name, usual = _CHANGED.get(what, ("", "", ""))
+    if name and how[name] != usual:
+        raise InputError(f"{flag} is what --sweep {what} changes: leave it out.")
+
+
+def _batch(
+    model: str, batch: int | None, flags: SweepFlags, settings: dict[str, Any], options: dict[str, Any]
+) -> tuple[Any, Document, dict[str, Any]]:
+    from traincast.api.sweeping import MAX_STEP_S, sweep_batches
+    from traincast.cli.measure_sweep_document import batch_document
+
+    max_step_s = MAX_STEP_S if flags.max_step_s is None else flags.max_step_s
+    first = 1 if batch is None else batch
+    sweep = sweep_batches(model, first_batch_size=first, max_step_s=max_step_s, **settings, **options)
+    return sweep, batch_document(sweep), sweep.to_dict()
+
+
+def _workers(
+    model: str, batch: int | None, flags: SweepFlags, settings: dict[str, Any], options: dict[str, Any]
+) -> tuple[Any, Document, dict[str, Any]]:
+    from traincast.api.sweeping import sweep_workers
+    from traincast.cli.measure_sweep_document import workers_document
+    from traincast.cli.progress import ProgressBar
+
+    cost_s = None if flags.sample_ms is None else flags.sample_ms * 1e-3
+    settings = {name: value for name, value in settings.items() if name != "n_steps"} | {
+        "n_batches": settings["n_steps"]
+    }
+    with ProgressBar(f"Loader workers of {model}") as bar:
+        sweep = sweep_workers(
+            model,
+            batch_size=batch or 0,
+            data=flags.data,
+            sample_cost_s=cost_s,
+            is_busy=not flags.sample_waits,
+            on_progress=bar,
+            **settings,
+            **options,
+        )
+    return sweep, workers_document(sweep), sweep.to_dict()
+
+
+def _optimizers(
+    model: str, batch: int | None, flags: SweepFlags, settings: dict[str, Any], options: dict[str, Any]
+) -> tuple[Any, Document, dict[str, Any]]:
+    from traincast.api.sweeping import sweep_optimizers
+    from traincast.cli.measure_sweep_document import optimizers_document
+    from traincast.cli.progress import ProgressBar
+
+    with ProgressBar(f"Optimizers of {model}") as bar:
+        sweep = sweep_optimizers(
+            model, batch_size=batch or 0, n_epochs=flags.epochs or 0, options=options, on_progress=bar, **settings
+        )
+    return sweep, optimizers_document(sweep), sweep.to_dict()
+
+
+def _variants(what: str) -> Any:
+    def run(
+        model: str, batch: int | None, flags: SweepFlags, settings: dict[str, Any], options: dict[str, Any]
+    ) -> tuple[Any, Document, dict[str, Any]]:
+        from traincast.api.sweeping import forecasts_beside, sweep_variants
+        from traincast.cli.measure_sweep_document import variants_document
+        from traincast.cli.progress import ProgressBar
+
+        with ProgressBar(f"{what.capitalize()} of {model}") as bar:
+            sweep = sweep_variants(what, model, batch_size=batch or 0, options=options, on_progress=bar, **settings)
+        if what != "device":
+            return sweep, variants_document(sweep), sweep.to_dict()
+        how = {name: settings[name] for name in ("precision", "optimizer")}
+        beside = forecasts_beside(model, batch_size=batch or 0, options=options, **how)
+        data = {**sweep.to_dict(), "forecasts": [one.to_dict() for one in beside]}
+        return sweep, variants_document(sweep, beside), data
+
+    return run
+
+
+_SWEEPS: dict[str, Any] = {
+    "batch": _batch,
+    "workers": _workers,
+    "optimizers": _optimizers,
+    **{what: _variants(what) for what in ("norm", "device", "precision", "compile")},
+}
+
+
+@contextlib.contextmanager
+def _each_row(task: dict[str, Any], path: Path | None) -> Iterator[Any]:
+    """A function to call with every row: a line on the terminal, and a record where a store was named."""
+    asked_s, number = time.time(), 0
+    with contextlib.ExitStack() as stack:
+        store = None
+        if path is not None:
+            from traincast.measurement.store import Store
+
+            store = stack.enter_context(Store(path))
+
+        def on_row(row: Any) -> None:
+            nonlocal number
+            number += 1
+            if sys.stderr.isatty():
+                typer.echo(f"  {_told(row)}", err=True)
+            if store is not None:
+                store.add(_record(row, {**task, "row": number, "asked_s": asked_s}))
+
+        yield on_row
+    if path is not None:
+        typer.echo(f"Kept {number} rows in {path}", err=True)
+
+
+def _told(row: Any) -> str:
+    from traincast.units import show_duration
+
+    found = row.to_dict()
+    name = next(str(found[key]) for key in ("batch_size", "n_workers", "optimizer", "label") if key in found)
+    took = found.get("step_s") or found.get("batch_s")
+    return f"{name}: {found.get('status') or 'not measured' if took is None else show_duration(took)}"
+
+
+def _record(row: Any, task: dict[str, Any]) -> Any:
+    from traincast.measurement.environment import read_environment
+    from traincast.measurement.record import Record
+
+    measured = getattr(row, "measurement", None) or getattr(row, "epoch", None)
+    environment = read_environment(task["device"]) if measured is None else measured.environment
+    return Record(kind="sweep", task=task, values=row.to_dict(), environment=environment, created_s=time.time())

@@ -1,0 +1,226 @@
+"""What `traincast measure --sweep` shows: a table, charts and a verdict for each kind of sweep."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from traincast.cli.measure_sweep_charts import (
+    batch_charts,
+    device_chart,
+    optimizer_charts,
+    variant_chart,
+    workers_charts,
+)
+from traincast.report.document import Document
+from traincast.report.table import Cell, Column, Table
+
+if TYPE_CHECKING:
+    from traincast.forecasting.forecast import Forecast
+    from traincast.measurement.measured import Measurement
+    from traincast.measurement.sweeps.batch import BatchRow, BatchSweep
+    from traincast.measurement.sweeps.optimizers import OptimizerRow, OptimizerSweep
+    from traincast.measurement.sweeps.variants import VariantRow, VariantSweep
+    from traincast.measurement.sweeps.workers import WorkersRow, WorkersSweep
+
+_STEP = Column(key="step_s", header="step", show="duration")
+_SPREAD = (
+    Column(key="step_p10_s", header="p10", show="duration"),
+    Column(key="step_p90_s", header="p90", show="duration"),
+)
+_SPEED = Column(key="samples_per_s", header="samples/s", show="ratio")
+_STOPPED = "Stopped by Ctrl-C: what had been measured until then is shown."
+_TITLES = {
+    "norm": "with and without batch norm",
+    "device": "by device",
+    "precision": "by precision",
+    "compile": "eager and compiled",
+}
+
+
+def batch_document(sweep: BatchSweep) -> Document:
+    columns = (
+        Column(key="batch_size", header="batch", show="integer"),
+        _STEP,
+        *_SPREAD,
+        _SPEED,
+        Column(key="step_per_sample_s", header="a sample", show="duration"),
+        Column(key="peak_memory_bytes", header="peak memory", show="bytes"),
+        Column(key="status", header="", show="name"),
+    )
+
+    def cells(row: BatchRow) -> tuple[Cell, ...]:
+        speed = (row.samples_per_s, row.step_per_sample_s, row.peak_memory_bytes)
+        status = "" if row.status == "measured" else row.status
+        return (row.batch_size, row.step_s, *_interval(row.measurement), *speed, status)
+
+    measured = [row.measurement for row in sweep.rows if row.measurement is not None]
+    return Document(
+        title=f"{sweep.model} by batch size",
+        subtitle=_settings(measured),
+        tables=(Table(title="Batch sizes", columns=columns, rows=tuple(cells(row) for row in sweep.rows)),),
+        charts=batch_charts(sweep),
+        notes=(
+            sweep.verdict,
+            "Peak memory is that of the whole process, with the libraries that it loads.",
+            *_remarks(measured, was_stopped=False),  # the verdict says where it was stopped
+        ),
+    )
+
+
+def workers_document(sweep: WorkersSweep) -> Document:
+    columns = (
+        Column(key="n_workers", header="workers", show="integer"),
+        _SPEED,
+        Column(key="batch_s", header="a batch", show="duration"),
+        Column(key="data_s", header="waits for data", show="duration"),
+        Column(key="data_fraction", header="share", show="percent"),
+        Column(key="start_s", header="first batch after", show="duration"),
+    )
+
+    def cells(row: WorkersRow) -> tuple[Cell, ...]:
+        return (
+            row.n_workers,
+            row.samples_per_s,
+            row.batch_s,
+            row.data_s,
+            row.epoch.data_fraction,
+            row.epoch.start_s,
+        )
+
+    return Document(
+        title=f"{sweep.model} by loader workers, batch {sweep.batch_size:,}",
+        subtitle=f"{sweep.data}; {sweep.n_cores} cores",
+        tables=(Table(title="Workers", columns=columns, rows=tuple(cells(row) for row in sweep.rows)),),
+        charts=workers_charts(sweep),
+        notes=(sweep.verdict, *((_STOPPED,) if sweep.was_stopped else ())),
+    )
+
+
+def optimizers_document(sweep: OptimizerSweep) -> Document:
+    has_learned = any(row.epochs for row in sweep.rows)
+    columns = (
+        Column(key="optimizer", header="optimizer", show="name"),
+        _STEP,
+        *_SPREAD,
+        Column(key="optimizer_s", header="update", show="duration"),
+    )
+    learned = (
+        Column(key="learning_rate", header="learning rate", show="name"),
+        Column(key="loss", header="last loss", show="name"),
+        Column(key="accuracy_fraction", header="accuracy", show="percent"),
+        Column(key="epoch_s", header="an epoch", show="duration"),
+    )
+
+    def cells(row: OptimizerRow) -> tuple[Cell, ...]:
+        timed = (row.optimizer, row.measurement.step_s, *_interval(row.measurement), row.update_s)
+        if not has_learned:
+            return timed
+        if row.last is None:
+            return (*timed, None, None, None, None)
+        scores = (f"{row.last.loss:.4f}", row.last.accuracy_fraction, row.last.epoch_s)
+        return (*timed, f"{row.learning_rate:g}", *scores)
+
+    measured = [row.measurement for row in sweep.rows]
+    return Document(
+        title=f"{sweep.model} by optimizer, batch {sweep.batch_size:,}",
+        subtitle=_settings(measured, with_optimizer=False),
+        tables=(
+            Table(
+                title="Optimizers",
+                columns=(*columns, *learned) if has_learned else columns,
+                rows=tuple(cells(row) for row in sweep.rows),
+            ),
+        ),
+        charts=optimizer_charts(sweep),
+        notes=(
+            sweep.verdict,
+            *((sweep.remark,) if sweep.remark else ()),
+            *_remarks(measured, sweep.was_stopped),
+        ),
+    )
+
+
+def variants_document(sweep: VariantSweep, forecasts: Sequence[Forecast] = ()) -> Document:
+    """`forecasts` are those of devices that are not here, for the sweep over devices."""
+    measured = [row.measurement for row in sweep.measured if row.measurement is not None]
+    tables = [_variants_table(sweep)]
+    charts = [variant_chart(sweep)] if measured else []
+    if forecasts:
+        tables.append(_forecast_table(forecasts))
+        charts.append(device_chart(sweep, forecasts))
+    reasons = tuple(f"{row.label}: {row.reason}" for row in sweep.rows if row.reason)
+    return Document(
+        title=f"{sweep.model} {_TITLES[sweep.what]}, batch {sweep.batch_size:,}",
+        subtitle=_settings(measured, with_precision=sweep.what != "precision"),
+        tables=tuple(tables),
+        charts=tuple(charts),
+        notes=(sweep.verdict, *(_sentence(reason) for reason in reasons), *_remarks(measured, sweep.was_stopped)),
+    )
+
+
+def _variants_table(sweep: VariantSweep) -> Table:
+    columns = [
+        Column(key="label", header="", show="name"),
+        _STEP,
+        *_SPREAD,
+        Column(key="forward_s", header="forward", show="duration"),
+        Column(key="backward_s", header="backward", show="duration"),
+        Column(key="optimizer_s", header="optimizer", show="duration"),
+        _SPEED,
+        Column(key="speedup", header="times as fast", show="ratio"),
+    ]
+    if sweep.what == "norm":
+        columns.append(Column(key="page_fault_bytes", header="page faults", show="bytes"))
+    if sweep.what == "compile":
+        columns.append(Column(key="compile_s", header="compiling", show="duration"))
+
+    def cells(row: VariantRow) -> tuple[Cell, ...]:
+        one = row.measurement
+        if one is None:
+            return (row.label, *(None for _ in columns[1:]))
+        phases = tuple(one.phase_s(phase) for phase in ("forward", "backward", "optimizer"))
+        found = (row.label, one.step_s, *_interval(one), *phases, one.samples_per_s, sweep.ratio(row))
+        extra = {"norm": (row.page_fault_bytes,), "compile": (row.compile_s,)}
+        return (*found, *extra.get(sweep.what, ()))
+
+    return Table(title="Measured", columns=tuple(columns), rows=tuple(cells(row) for row in sweep.rows))
+
+
+def _forecast_table(forecasts: Sequence[Forecast]) -> Table:
+    columns = (Column(key="device", header="device", show="name"), _STEP, *_SPREAD, _SPEED)
+    return Table(
+        title="Forecast for GPUs that are not here",
+        columns=columns,
+        rows=tuple((one.place, one.step_s, *one.interval("step_s"), one.samples_per_s) for one in forecasts),
+        notes=tuple(dict.fromkeys(f"Warning: {one.place}: {text}" for one in forecasts for text in one.warnings)),
+    )
+
+
+def _interval(measurement: Measurement | None) -> tuple[float | None, float | None]:
+    return (None, None) if measurement is None else measurement.interval("step_s")
+
+
+def _settings(measured: Sequence[Measurement], *, with_optimizer: bool = True, with_precision: bool = True) -> str:
+    if not measured:
+        return ""
+    first = measured[0]
+    environment = first.environment
+    threads = "1 thread" if environment.n_threads == 1 else f"{environment.n_threads} threads"
+    parts = [environment.device, threads, f"torch {environment.versions.get('torch', '?')}"]
+    parts += [first.precision] if with_precision else []
+    parts += [first.optimizer] if with_optimizer else []
+    return ", ".join(parts)
+
+
+def _remarks(measured: Iterable[Measurement], was_stopped: bool) -> tuple[str, ...]:
+    """Each kind of warning once, with the numbers of the first row that has it."""
+    kinds: dict[str, str] = {}
+    for text in (text for one in measured for text in one.warnings):
+        kinds.setdefault(re.sub(r"[0-9.,]+", "", text), f"Warning: {text}")
+    return (*((_STOPPED,) if was_stopped else ()), *kinds.values())
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith(".") else f"{text}."

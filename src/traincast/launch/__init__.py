@@ -1,0 +1,1 @@
+"""Run it on an existing engine: torchrun, Ray."""

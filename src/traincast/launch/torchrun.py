@@ -1,0 +1,126 @@
+"""Starts processes with torchrun (`torch.distributed.run`) on this machine, and never leaves one behind.
+
+The processes inherit the reading end of a pipe as their standard input. The kernel closes the writing end when this
+process ends, however it ends (`kill -9` too), and a worker that sees it closed ends itself (`end_with_launcher`).
+torchrun alone would not do: it puts every worker into a session of its own, where no signal to our group arrives.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from traincast.errors import InputError, MeasurementError, TraincastError
+
+RESULT, FOLDER_VARIABLE = "result.json", "TRAINCAST_REPORT_FOLDER"
+# After the first sign that the run is over, until what is left is killed.
+_PATIENCE_S = 10.0
+_LONGEST = 300
+# In the summary that torchrun prints of a worker that ended by a signal.
+_KILLED = re.compile(r"rank\s*:\s*(\d+) \(local_rank[^)]*\)\s*exitcode\s*:\s*-(\d+)")
+
+
+def run_module(module: str, arguments: Sequence[str], *, n_processes: int, n_threads: int) -> dict[str, Any]:
+    """`python -m module arguments` in n processes; gives what the first of them reported with `report_result`.
+
+    A process that fails ends them all; the reason is raised in one sentence. Ctrl-C ends them too.
+    """
+    with tempfile.TemporaryDirectory(prefix="traincast-processes-") as name:
+        folder = Path(name)
+        log = folder / "torchrun.log"
+        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--max-restarts=0"]
+        command += [f"--nproc-per-node={n_processes}", "--module", module, *arguments]
+        environment = {**os.environ, "OMP_NUM_THREADS": str(n_threads), FOLDER_VARIABLE: name}
+        with log.open("wb") as stream:
+            started = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=stream, stderr=subprocess.STDOUT, env=environment
+            )
+            try:
+                returned = started.wait()
+            finally:
+                _end(started)
+        result = folder / RESULT
+        if returned or not result.is_file():
+            raise told_failure(folder, log.read_text(encoding="utf-8", errors="replace"), n_processes)
+        return json.loads(result.read_text(encoding="utf-8"))
+
+
+def _end(torchrun: subprocess.Popen[bytes]) -> None:
+    """Closing the pipe ends the workers, torchrun follows them; one that does not is killed."""
+    if torchrun.stdin is not None:
+        torchrun.stdin.close()
+    try:
+        torchrun.wait(_PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        torchrun.kill()
+        torchrun.wait()
+
+
+def report_result(result: dict[str, Any]) -> None:
+    """Called by the first process: hands its answer to `run_module`. Without a launcher there is nobody to tell."""
+    _write(RESULT, result)
+
+
+def report_error(error: BaseException, *, rank: int, is_consequence: bool) -> None:
+    """Called by a process that fails. `is_consequence`: only because another one had failed before."""
+    told = {
+        "rank": rank,
+        "message": str(error) if isinstance(error, TraincastError) else f"{type(error).__name__}: {error}",
+        "is_input": isinstance(error, InputError),
+        "is_consequence": is_consequence,
+        "at_s": time.time(),
+    }
+    _write(f"error-{rank}.json", told)
+
+
+def _write(name: str, data: dict[str, Any]) -> None:
+    folder = os.environ.get(FOLDER_VARIABLE)
+    if folder is not None:
+        whole = Path(folder) / f"{name}.part"
+        whole.write_text(json.dumps(data), encoding="utf-8")
+        whole.rename(Path(folder) / name)  # what is read is never half a file
+
+
+def end_with_launcher() -> None:
+    """Called by a worker first: from now on it ends when `run_module` does."""
+    if FOLDER_VARIABLE in os.environ:
+        threading.Thread(target=_wait_for_end_of_input, daemon=True).start()
+
+
+def _wait_for_end_of_input() -> None:
+    while os.read(0, 1):
+        pass
+    os._exit(1)  # the main thread may be deep inside a collective, where no exception reaches it
+
+
+def told_failure(folder: Path, log: str, n_processes: int) -> TraincastError:
+    """The first cause in time; a consequence only where no cause was told. What was asked wrongly is told as it is."""
+    errors = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("error-*.json")]
+    errors.sort(key=lambda error: (error["is_consequence"], error["at_s"]))
+    if errors and errors[0]["is_input"]:
+        return InputError(errors[0]["message"])
+    if errors and not errors[0]["is_consequence"]:
+        return MeasurementError(f"Process {errors[0]['rank']} of {n_processes}: {_one_line(errors[0]['message'])}")
+    killed = _KILLED.search(log.rpartition("Root Cause")[2])
+    if killed is not None:
+        name = signal.Signals(int(killed[2])).name
+        return MeasurementError(f"Process {killed[1]} of {n_processes} was killed ({name}); the others were stopped.")
+    if errors:
+        who = f"Process {errors[0]['rank']} of {n_processes}"
+        return MeasurementError(f"{who} lost another one, which gave no reason: {_one_line(errors[0]['message'])}")
+    lines = [line for line in log.splitlines() if line.strip()]
+    return MeasurementError(f"torchrun ended without a result: {_one_line(lines[-1] if lines else 'it said nothing')}")
+
+
+def _one_line(text: str) -> str:
+    return f"{' '.join(text.split())[:_LONGEST].rstrip('. ')}."

@@ -1,0 +1,1 @@
+"""The shortest set of benchmarks that pins down a machine."""

@@ -1,0 +1,1 @@
+"""What others measured: profiler traces and tables, read into our own records."""

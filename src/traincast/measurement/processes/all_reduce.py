@@ -1,0 +1,89 @@
+"""All-reduces of several sizes between all processes, timed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from traincast.measurement.environment import Environment, read_environment
+from traincast.measurement.processes.group import Group
+from traincast.measurement.processes.link_fit import fit_link
+from traincast.measurement.processes.link_result import AllReduceMeasurement, AllReduceRow
+from traincast.measurement.processes.share import check_count
+from traincast.measurement.statistics import summarise
+from traincast.measurement.stopwatch import stopwatch_for
+from traincast.units import KIB
+
+SIZES_BYTES = tuple(4 * KIB * 4**power for power in range(8))  # 4 KiB to 64 MiB
+N_ROUNDS = 8
+# A round of one size: enough calls to be read off a clock, not so many that a slow link takes minutes.
+_ROUND_S, _MOST_CALLS, _SIZE_S = 0.02, 20, 3.0
+
+
+def run_all_reduces(
+    group: Group, *, sizes_bytes: Sequence[int] = SIZES_BYTES, n_rounds: int = N_ROUNDS
+) -> AllReduceMeasurement:
+    """All sizes in every round, so that all see the same machine. Each process gets the same answer."""
+    check_count(group.n_processes)
+    environment = read_environment(group.device)  # before the run, whose own load it would show otherwise
+    tensors = [torch.zeros(n_bytes // 4, device=group.device) for n_bytes in sizes_bytes]
+    plans = [_plan(group, tensor, n_rounds) for tensor in tensors]
+    rounds_s: list[list[float]] = [[] for _ in sizes_bytes]
+    for number in range(n_rounds):
+        for tensor, (n_calls, most_rounds), taken_s in zip(tensors, plans, rounds_s, strict=True):
+            if number < most_rounds:
+                taken_s.append(mean_call_s(group, [tensor], n_calls))
+    slowest_s = [
+        [max(each) for each in zip(*of_all, strict=True)] for of_all in zip(*group.gather(rounds_s), strict=True)
+    ]
+    return AllReduceMeasurement(
+        n_processes=group.n_processes,
+        backend=group.backend,
+        rows=tuple(
+            AllReduceRow(n_bytes=n_bytes, n_processes=group.n_processes, seconds=summarise(taken_s))
+            for n_bytes, taken_s in zip(sizes_bytes, slowest_s, strict=True)
+        ),
+        link=fit_link(group.n_processes, sizes_bytes, slowest_s),
+        has_free_cores=has_free_cores(environment, group.n_local),
+        copy_bytes_per_s=float(np.mean(group.gather(_copy_bytes_per_s(group, tensors[-1])))),
+        environment=environment,
+    )
+
+
+def mean_call_s(group: Group, tensors: Sequence[torch.Tensor], n_calls: int) -> float:
+    """Seconds to reduce these one after the other, the mean of `n_calls` without a pause; all start together."""
+    stopwatch = stopwatch_for(group.device)
+    group.barrier()
+    stopwatch.mark()
+    for _ in range(n_calls):
+        for tensor in tensors:
+            group.all_reduce(tensor)
+    stopwatch.mark()
+    return stopwatch.read()[0] / n_calls
+
+
+def has_free_cores(environment: Environment, n_local: int) -> bool:
+    """Whether gradients can be reduced beside backward without taking a core from it."""
+    is_gpu = environment.device_kind != "cpu"
+    return is_gpu or environment.n_cores - n_local * environment.n_threads >= n_local
+
+
+def _copy_bytes_per_s(group: Group, tensor: torch.Tensor) -> float:
+    """While the others copy too; the median of a few, the first of which fills the new memory and is not counted."""
+    copy, stopwatch = torch.zeros_like(tensor), stopwatch_for(group.device)
+    group.barrier()
+    for _ in range(7):
+        stopwatch.mark()
+        copy.copy_(tensor)
+    stopwatch.mark()
+    return tensor.numel() * tensor.element_size() / float(np.median(stopwatch.read()[1:]))
+
+
+def _plan(group: Group, tensor: torch.Tensor, n_rounds: int) -> tuple[int, int]:
+    """Calls of a round, and how many rounds; agreed by all. The first call, which connects, is not counted."""
+    group.all_reduce(tensor)
+    call_s = max(group.gather(mean_call_s(group, [tensor], 1)))
+    n_calls = max(1, min(_MOST_CALLS, int(_ROUND_S / call_s)))
+    return n_calls, max(2, min(n_rounds, int(_SIZE_S / (call_s * n_calls))))

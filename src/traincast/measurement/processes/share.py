@@ -1,0 +1,35 @@
+"""What each of several processes gets, checked before any of them is started."""
+
+from __future__ import annotations
+
+from traincast.errors import InputError
+
+
+def check_count(n_processes: int) -> int:
+    """The number of processes, if there is something between them to measure."""
+    if n_processes < 2:
+        raise InputError(f"Between {n_processes} processes there is nothing to measure: give 2 or more.")
+    return n_processes
+
+
+def share_of(batch_size: int, n_processes: int) -> int:
+    """Samples of one process."""
+    check_count(n_processes)
+    if batch_size < n_processes or batch_size % n_processes:
+        raise InputError(
+            f"A batch of {batch_size} cannot be shared equally by {n_processes} processes: "
+            f"it must be a multiple of {n_processes}."
+        )
+    return batch_size // n_processes
+
+
+def check_steps(n_steps: int | None) -> int | None:
+    """The number of steps, if they can be timed; None leaves it to the measurement."""
+    if n_steps is not None and n_steps < 1:
+        raise InputError(f"{n_steps} steps cannot be timed: give 1 or more.")
+    return n_steps
+
+
+def threads_of(n_cores: int, n_processes: int) -> int:
+    """Threads of one process: an equal share of the cores, and never none."""
+    return max(1, n_cores // n_processes)

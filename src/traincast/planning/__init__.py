@@ -1,0 +1,1 @@
+"""What should I rent, why is it slow, what would help?"""

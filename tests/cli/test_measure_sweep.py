@@ -1,0 +1,137 @@
+"""`traincast measure --sweep`, from the command line to the exit code."""
+
+import json
+
+import pytest
+import torch
+
+from traincast.__main__ import run
+from traincast.measurement.store import Store
+
+torch.set_num_threads(1)
+
+FILE = """
+import torch
+
+def make():
+    net = torch.nn.Sequential(torch.nn.Linear(6, 4), torch.nn.BatchNorm1d(4))
+    return net, lambda n: (torch.randn(n, 6),), lambda output, inputs: output.mean()
+
+def plain():
+    return torch.nn.Linear(6, 4), lambda n: (torch.randn(n, 6),), lambda output, inputs: output.mean()
+
+def dataset():
+    return [(torch.zeros(6), 1)] * 16
+
+def empty():
+    return []
+"""
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    path = tmp_path / "net.py"
+    path.write_text(FILE)
+    return path
+
+
+def told(capsys, *arguments, code=0):
+    assert run(["measure", *map(str, arguments)]) == code
+    return capsys.readouterr().out
+
+
+def test_precisions_are_a_row_each_with_a_verdict(capsys, file):
+    out = told(capsys, f"{file}:make", "--batch", 8, "--steps", 2, "--sweep", "precision")
+    assert out.startswith("net:make by precision, batch 8\n")
+    rows = [line.split()[0] for line in out.splitlines() if line.startswith(("fp", "tf", "amp", "bf"))]
+    assert rows == ["fp32", "tf32", "amp-fp16", "amp-bf16", "bf16"]
+    assert "- tf32: tf32 is a mode of NVIDIA's matrix units." in out
+
+
+def test_batch_norm_in_json_with_a_record_for_every_row(capsys, file, tmp_path):
+    store = tmp_path / "rows.db"
+    arguments = [f"{file}:make", "--batch", 8, "--steps", 1, "--sweep", "norm", "--store", store, "--json"]
+    data = json.loads(told(capsys, *arguments))
+    assert [row["label"] for row in data["rows"]] == ["with batch norm", "without"]
+    assert data["rows"][0]["speedup"] == 1.0
+    told(capsys, *arguments)
+    with Store(store) as kept:
+        records = kept.records("sweep")
+    assert len(records) == 4  # a second run is kept beside the first
+    assert records[0].task["sweep"] == "norm"
+    assert records[0].values["step_s"] == data["rows"][0]["step_s"]
+
+
+def test_workers_load_the_data_set_of_the_models_own_file(capsys, file):
+    out = told(capsys, f"{file}:make", "--batch", 4, "--steps", 4, "--sweep", "workers")
+    assert f"{file}:dataset; " in out
+    assert "Loading a sample costs" in out
+
+
+def test_workers_load_made_up_samples_of_known_cost(capsys, file):
+    cost = ["--sample-ms", 2, "--sample-waits"]
+    data = json.loads(told(capsys, f"{file}:plain", "--batch", 4, "--steps", 4, "--sweep", "workers", *cost, "--json"))
+    assert data["data"] == "synthetic samples of 2 ms waiting each"
+    assert data["load_sample_s"] > 0.0019
+    assert data["rows"][0]["data_fraction"] > 0.5
+
+
+def test_optimizers_have_their_losses_and_charts_on_a_page(capsys, file, tmp_path):
+    page = tmp_path / "page.html"
+    learns = ["--sweep", "optimizers", "--epochs", 1]
+    out = told(capsys, f"{file}:plain", "--batch", 256, "--steps", 1, *learns, "--html", page)
+    assert "a small CNN learns" in out
+    assert "last loss" in out
+    text = page.read_text()
+    for title in ("Training loss by epoch and optimizer", "Test accuracy by epoch", "A step of net:plain by optimizer"):
+        assert title in text
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="here is a GPU")
+def test_devices_show_forecasts_beside_where_there_is_only_a_cpu(capsys):
+    out = told(capsys, "mnist_cnn", "--batch", 2, "--steps", 1, "--sweep", "device")
+    assert "there is no GPU that this torch can use, so only the CPU was measured." in out
+    assert "\nT4 " in out
+    assert "\nA100-SXM4-40GB " in out
+
+
+def test_a_batch_size_whose_step_is_too_long_is_the_last(capsys, file, tmp_path):
+    page = tmp_path / "page.html"
+    data = json.loads(
+        told(capsys, f"{file}:plain", "--sweep", "batch", "--max-step-s", "1e-9", "--json", "--html", page)
+    )
+    assert [(row["batch_size"], row["status"]) for row in data["rows"]] == [(1, "too slow")]
+    assert data["rows"][0]["peak_memory_bytes"] > 0
+    assert data["recommended_batch_size"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["{}:plain", "--batch", "8", "--sweep", "norm"], "has no batch norm to leave out"),
+        (["{}:plain", "--batch", "8", "--sweep", "wrokers"], "No sweep named 'wrokers'"),
+        (["{}:plain", "--sweep", "norm"], "The batch is missing"),
+        (["{}:plain", "--batch", "0", "--sweep", "compile"], "A batch of 0 samples"),
+        (["{}:plain", "--batch", "8", "--sweep", "norm", "--epochs", "2"], "--epochs is of --sweep optimizers"),
+        (["{}:plain", "--batch", "8", "--epochs", "2"], "does not go with a single step"),
+        (["{}:plain", "--batch", "8", "--sweep", "norm", "--compiled"], "--compiled does not go with --sweep"),
+        (["{}:plain", "--batch", "8", "--sweep", "workers", "--sample-waits"], "give --sample-ms too"),
+        (["{}:plain", "--batch", "8", "--sweep", "workers", "--sample-ms", "-1"], "of 0 s or more"),
+        (["{}:plain", "--batch", "8", "--sweep", "workers", "--data", "{}:empty"], "has no samples"),
+        (["{}:plain", "--batch", "8", "--sweep", "workers", "--data", "{}:none"], "has no factory 'none'"),
+        (
+            ["{}:plain", "--batch", "8", "--sweep", "precision", "--precision", "bf16"],
+            "is what --sweep precision changes",
+        ),
+        (["{}:plain", "--batch", "8", "--sweep", "optimizers", "--epochs", "-1"], "-1 epochs cannot be"),
+        (["{}:nothing", "--sweep", "batch"], "has no factory 'nothing'"),
+        (["{}:plain", "--sweep", "batch", "--max-step-s", "0"], "A step cannot take at most 0 s"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_exit_code_2(capsys, file, arguments, words):
+    assert run(["measure", *(argument.format(file) for argument in arguments)]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("Error: ")
+    assert words in err
+    assert err.count("\n") == 1

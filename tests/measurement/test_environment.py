@@ -1,0 +1,47 @@
+"""What is stored with every record about where it was measured."""
+
+import json
+import platform
+
+import torch
+
+import traincast
+from traincast.measurement.environment import Environment, cpu_mhz, cpu_name, read_environment
+
+CPU_INFO = "\n\n".join(
+    f"processor\t: {core}\nmodel name\t: Some CPU   v5 @ 2.0GHz\ncpu MHz\t\t: {mhz}"
+    for core, mhz in enumerate((2000.0, 3000.0))
+)
+
+
+def test_this_machine_has_a_name_threads_and_versions():
+    environment = read_environment("cpu")
+    assert environment.device
+    assert environment.device_kind == "cpu"
+    assert environment.n_threads == torch.get_num_threads()
+    assert environment.n_cores >= 1
+    assert environment.versions == {
+        "python": platform.python_version(),
+        "torch": str(torch.__version__),
+        "traincast": traincast.__version__,
+    }
+
+
+def test_it_goes_through_json_and_back():
+    environment = read_environment("cpu")
+    assert Environment.from_dict(json.loads(json.dumps(environment.to_dict()))) == environment
+
+
+def test_the_name_and_mean_clock_of_the_cores_are_read():
+    assert cpu_name(CPU_INFO) == "Some CPU v5 @ 2.0GHz"
+    assert cpu_mhz(CPU_INFO) == 2500.0
+
+
+def test_a_system_that_says_nothing_leaves_the_clock_open_and_still_has_a_name():
+    assert cpu_mhz("") is None
+    assert cpu_name("")
+
+
+def test_the_limit_of_threads_in_the_environment_is_kept(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert read_environment("cpu").omp_num_threads == "3"

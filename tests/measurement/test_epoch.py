@@ -1,0 +1,161 @@
+"""An epoch over a real loader: data, copy and the phases of a step."""
+
+import os
+import pickle
+import signal
+import time
+
+import pytest
+import torch
+from fake_gpu import FakeGpu
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+from traincast.errors import InputError, MeasurementError
+from traincast.measurement.epoch import measure_epoch, n_samples_of
+from traincast.measurement.runnable import Runnable
+from traincast.measurement.stopwatch import CudaStopwatch
+from traincast.measurement.synthetic_data import SyntheticDataset
+
+torch.set_num_threads(1)
+
+
+def make_inputs(batch_size):
+    return (torch.randn(batch_size, 8),)
+
+
+def runnable(act=lambda: None):
+    def forward(module, inputs):
+        act()
+        return module(inputs[0])
+
+    return Runnable(
+        name="net",
+        module=nn.Linear(8, 2),
+        make_inputs=make_inputs,
+        forward=forward,
+        loss=lambda output, inputs: output.mean(),
+    )
+
+
+def loader(n_samples=24, cost_s=0.0, n_workers=0, **options):
+    return DataLoader(SyntheticDataset(make_inputs, n_samples, cost_s, **options), batch_size=4, num_workers=n_workers)
+
+
+class Broken(Dataset):
+    """A data set whose sample 9 does not come."""
+
+    def __init__(self, act):
+        self._act = act
+
+    def __len__(self):
+        return 20
+
+    def __getitem__(self, index):
+        if index == 9:
+            self._act()
+        return (torch.zeros(8),)
+
+
+def file_is_gone():
+    raise FileNotFoundError("sample 9 is gone")
+
+
+def worker_is_killed():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_an_epoch_has_six_phases_and_every_sample():
+    told = []
+    result = measure_epoch(runnable(), loader(), on_progress=lambda done, to_do: told.append((done, to_do)))
+    assert list(result.phases) == ["data", "copy", "forward", "loss", "backward", "optimizer"]
+    assert (result.n_batches, result.n_samples, result.n_workers) == (6, 24, 0)
+    assert result.batch.n == 4  # the first two start things up
+    assert sum(result.share(phase) for phase in result.phases) == pytest.approx(1.0)
+    assert told[-1] == (6, 6)
+    assert result.start_s <= result.epoch_s
+
+
+@pytest.mark.parametrize("is_busy", [True, False])
+def test_a_loader_of_known_cost_is_waited_for_as_long_as_it_costs(is_busy):
+    result = measure_epoch(runnable(), loader(cost_s=0.005, is_busy=is_busy))
+    assert result.phases["data"].minimum >= 4 * 0.005
+    assert result.data_fraction > 0.5
+
+
+def test_workers_load_while_the_model_works():
+    slow_step = runnable(lambda: time.sleep(0.05))
+    alone = measure_epoch(slow_step, loader(cost_s=0.010, is_busy=False))
+    helped = measure_epoch(slow_step, loader(cost_s=0.010, is_busy=False, n_workers=1))
+    assert helped.n_workers == 1
+    assert helped.data_fraction < alone.data_fraction / 2
+
+
+def test_any_iterable_of_batches_will_do_and_may_have_no_length():
+    told = []
+    batches = (make_inputs(3) for _ in range(10))
+    result = measure_epoch(runnable(), batches, n_batches=5, on_progress=lambda *steps: told.append(steps))
+    assert (result.n_batches, result.n_samples, result.n_workers) == (5, 15, None)
+    assert told[-1] == (5, 5)
+
+
+def test_on_a_gpu_the_phases_are_those_of_the_device():
+    gpu = FakeGpu(launch_s=0.0)
+    result = measure_epoch(runnable(lambda: gpu.ask(0.5)), loader(), stopwatch=CudaStopwatch(gpu))
+    assert result.phases["forward"].median == pytest.approx(0.5)
+
+
+def test_an_error_in_a_worker_is_told_in_one_sentence_and_the_batches_before_are_kept():
+    with pytest.raises(MeasurementError) as caught:
+        measure_epoch(runnable(), DataLoader(Broken(file_is_gone), batch_size=4, num_workers=1))
+    told = "The data loader, asked for batch 3, failed (FileNotFoundError: sample 9 is gone)."
+    assert str(caught.value) == told
+    assert caught.value.partial.n_batches == 2
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # torch raises it wherever Python is
+def test_a_worker_that_is_killed_is_told_in_one_sentence():
+    with pytest.raises(MeasurementError, match=r"^The data loader, one of whose workers died before batch [123],"):
+        measure_epoch(runnable(), DataLoader(Broken(worker_is_killed), batch_size=4, num_workers=1))
+
+
+def test_a_loader_that_dies_without_workers_keeps_two_whole_batches():
+    with pytest.raises(MeasurementError) as caught:
+        measure_epoch(runnable(), DataLoader(Broken(file_is_gone), batch_size=4))
+    assert caught.value.partial.n_samples == 8
+    assert caught.value.partial.warnings[0] == "It was stopped after 2 batches."
+
+
+def test_a_model_that_fails_is_not_blamed_on_the_loader():
+    with pytest.raises(MeasurementError, match=r"^The step on batch 1 failed .FileNotFoundError"):
+        measure_epoch(runnable(file_is_gone), loader())
+
+
+def test_ctrl_c_gives_the_batches_so_far():
+    result = measure_epoch(runnable(), DataLoader(Broken(lambda: signal.raise_signal(signal.SIGINT)), batch_size=4))
+    assert result.is_partial
+    assert result.n_batches == 2
+
+
+def test_an_empty_loader_is_refused():
+    with pytest.raises(InputError, match="gave no batch"):
+        measure_epoch(runnable(), [])
+
+
+def test_a_synthetic_data_set_travels_to_other_processes():
+    data = pickle.loads(pickle.dumps(SyntheticDataset(lambda n: {"x": torch.ones(n, 3)}, 5)))  # noqa: S301
+    assert len(data) == 5
+    assert data[4]["x"].tolist() == [1.0, 1.0, 1.0]
+    with pytest.raises(IndexError):
+        data[5]
+
+
+@pytest.mark.parametrize(("n_samples", "cost_s"), [(0, 0.0), (1, -1.0)])
+def test_a_data_set_without_samples_or_of_negative_cost_cannot_be(n_samples, cost_s):
+    with pytest.raises(InputError, match="1 or more samples of 0 s or more"):
+        SyntheticDataset(make_inputs, n_samples, cost_s)
+
+
+def test_samples_of_a_batch_are_counted_wherever_the_tensors_are():
+    assert n_samples_of(torch.zeros(3, 2)) == 3
+    assert n_samples_of([{"a": torch.zeros(5, 1)}, torch.zeros(2)]) == 5

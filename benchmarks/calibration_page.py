@@ -25,9 +25,11 @@ _HISTORY = """
 The kinds of work that have a price were chosen with these models in view. On 2026-11-16 the mean error was 28 % while
 processes gave memory back between steps (one round), 21 % with memory kept (another round), 19 % on the same rows with
 prices for the call of a convolution, for the weights of recurrent layers and for transposed copies, and what the table
-says, on new rows, with small networks among the benchmarks, one-channel convolutions and the bytes of pooling. No price
-was ever fitted on these models, but they are no longer unseen by who chose the form. The spread at first left out how
-much one step differs from minute to minute: p10 to p90 then held 56 % of one round.
+says, on new rows, with small networks among the benchmarks, one-channel convolutions and the bytes of pooling. The same
+rows against a calibration made before they were measured: 14.1 %, p10 to p90 hold 87.3 %; then the gradient of an image
+of three channels was benchmarked too, for the sums of layers, and calibration made anew, half an hour after the runs:
+that is the table. No price was ever fitted on these models, but they are no longer unseen by who chose the form. The
+spread at first left out how much one step differs from minute to minute: p10 to p90 then held 56 % of one round.
 
 Measured with memory kept by the process, as `traincast measure` does it. By glibc's defaults the same steps are 1.0 to
 2.5 times as long, for page faults that no forecast of ours foresees ([why](calibrate.md#page-faults)).
@@ -84,8 +86,9 @@ def _layer_sums(sums: Sums) -> Iterator[str]:
 ## Why the sum of layers is not the model
 
 Every layer alone (its gradient of the input included, as in a layer benchmark), summed, over the whole model:
-measured, and forecast from the same prices. A lone layer pays the fixed costs of a step again (`phase.*`) and a
-gradient that the first layer of a network does not need; a network pays for additions and a loss that are no layer's.
+measured (median of three rounds), and forecast from the same prices. A lone layer pays the fixed costs of a step again
+(`phase.*`) and a gradient that the first layer of a network does not need; a network pays for additions and a loss that
+are no layer's.
 """
     yield from _table("model", "layers", "measured sum / whole", "forecast sum / whole", "lone layers: mean error")
     for model, one in sums.items():

@@ -124,13 +124,15 @@ def _convolutions() -> Iterator[Benchmark]:
     for c_in, c_out, window, stride, groups, image, batch_sizes in shapes:
         padding = 0 if stride == window else window // 2
         make = partial(nn.Conv2d, c_in, c_out, window, stride, padding, groups=groups, bias=window == 3)
-        # A first layer needs no gradient of its image; all others do.
-        yield Benchmark(
+        whole = Benchmark(
             name=f"conv-{c_in}-{c_out}-{window}-{stride}-{groups}-{image}",
-            make=make if c_in <= 3 else _scaled(make, 2 if c_in == c_out and stride == 1 else 1),
+            make=_scaled(make, 2 if c_in == c_out and stride == 1 else 1),
             make_inputs=_vectors(c_in, image, image),
             batch_sizes=batch_sizes,
         )
+        yield whole
+        if c_in <= 3:  # a first layer needs no gradient of its image
+            yield replace(whole, name=f"{whole.name}-first", make=make)
 
 
 def _bytes() -> Iterator[Benchmark]:

@@ -6,6 +6,7 @@ import pytest
 
 from traincast.cli.measure_processes import is_several, run_processes
 from traincast.cli.measure_processes_document import link_document, steps_document
+from traincast.cli.measure_question import Outputs, Question
 from traincast.errors import InputError
 from traincast.measurement.environment import Environment
 from traincast.measurement.processes.expected import expected_step
@@ -122,19 +123,19 @@ def outside(monkeypatch):
 
 @pytest.mark.usefixtures("outside")
 @pytest.mark.parametrize(
-    ("asked", "words"),
+    ("question", "n_processes", "all_reduce", "words"),
     [
-        ({"model": None, "n_processes": 2, "all_reduce": False}, "name a model, or ask for the link"),
-        ({"model": "mnist_cnn", "n_processes": 2, "all_reduce": False}, "samples of all processes together"),
-        ({"model": None, "n_processes": None, "all_reduce": True}, "say how many with --processes"),
-        ({"model": None, "n_processes": 1, "all_reduce": True}, "give 2 or more"),
-        ({"model": "mnist_cnn", "n_processes": 2, "all_reduce": False, "batch_size": 7}, "a multiple of 2"),
-        ({"model": "mnist_cnn", "n_processes": 2, "all_reduce": False, "batch_size": 8, "n_steps": 0}, "0 steps"),
+        (Question(), 2, False, "name a model, or ask for the link"),
+        (Question(model="mnist_cnn"), 2, False, "samples of all processes together"),
+        (Question(), None, True, "say how many with --processes"),
+        (Question(), 1, True, "give 2 or more"),
+        (Question(model="mnist_cnn", batch_size=7), 2, False, "a multiple of 2"),
+        (Question(model="mnist_cnn", batch_size=8, n_steps=0), 2, False, "0 steps"),
     ],
 )
-def test_what_cannot_be_measured_is_told_at_once(asked, words):
+def test_what_cannot_be_measured_is_told_at_once(question, n_processes, all_reduce, words):
     with pytest.raises(InputError, match=words):
-        run_processes(**asked)
+        run_processes(question, Outputs(), n_processes=n_processes, all_reduce=all_reduce)
 
 
 @pytest.mark.usefixtures("outside")
@@ -146,4 +147,4 @@ def test_one_process_is_one_unless_several_are_asked_for_or_torchrun_started_it(
         monkeypatch.setenv(name, value)
     assert is_several(None, all_reduce=False)
     with pytest.raises(InputError, match="leave out --processes"):
-        run_processes("mnist_cnn", n_processes=2, all_reduce=False, batch_size=8)
+        run_processes(Question(model="mnist_cnn", batch_size=8), Outputs(), n_processes=2, all_reduce=False)

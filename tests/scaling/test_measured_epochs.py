@@ -64,6 +64,10 @@ class TestReading:
         (row,) = read_measured(path)
         assert (row.epoch_s, row.n_iterations) == (12.25, 98)
 
+    def test_a_step_beside_its_epoch_is_not_needed_and_may_be_left_empty(self, tmp_path):
+        path = table(tmp_path, "batch,gpus,epoch_s,step_s\n512,1,13,\n")
+        assert read_measured(path, n_samples=N_SAMPLES)[0].epoch_s == 13
+
     def test_a_byte_order_mark_is_no_part_of_the_first_header(self, tmp_path):
         path = tmp_path / "excel.csv"
         path.write_bytes("batch,gpus,epoch_s,steps\n8,1,2,3\n".encode("utf-8-sig"))
@@ -81,10 +85,10 @@ class TestReading:
             ("", r"line 1: no column for the global batch size, such as 'batch'; found nothing"),
             ("batch,global_batch,gpus,epoch_s\n1,1,1,1\n", r"line 1: two columns give the global batch size"),
             ("batch,gpus,epoch_s\n32,1,fast\n", r"line 2: the seconds of an epoch is 'fast', not a number"),
-            ("batch,gpus,epoch_s\n32,1,38\n32,2,0\n", r"line 3: the seconds of an epoch must be above 0, not 0"),
-            ("batch,gpus,epoch_s\n32,1,-4\n", r"line 2: the seconds of an epoch must be above 0, not -4"),
-            ("batch,gpus,epoch_s\n32,1,nan\n", r"line 2: .* must be above 0, not nan"),
-            ("batch,gpus,epoch_s\n32,1.5,38\n", r"line 2: the number of devices must be a whole number, not 1\.5"),
+            ("batch,gpus,epoch_s\n32,1,38\n32,2,0\n", r"line 3: the seconds of an epoch should be above 0, not 0"),
+            ("batch,gpus,epoch_s\n32,1,-4\n", r"line 2: the seconds of an epoch should be above 0, not -4"),
+            ("batch,gpus,epoch_s\n32,1,nan\n", r"line 2: .* should be above 0, not nan"),
+            ("batch,gpus,epoch_s\n32,1.5,38\n", r"line 2: the number of devices should be a whole number, not 1\.5"),
             ("batch,gpus,epoch_s\n32,1\n", r"line 2: 2 cells where the header has 3"),
             ("batch,gpus,epoch_s\n32,1,38\n32,1,39\n", r"line 3: batch 32 on 1 devices was there before \(.*line 2\)"),
             ("batch,gpus,epoch_s\n", r"holds no measured rows"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,34 +59,12 @@ def measure(
     )
 
 
-def measure_named(
-    model: str | Path,
-    *,
-    batch_size: int,
-    optimizer: str = "sgd",
-    n_steps: int | None = None,
-    precision: str = "fp32",
-    device: str = "cpu",
-    compiled: bool = False,
-    keeps_memory: bool = True,
-    on_progress: Callable[[int, int], None] | None = None,
-    **options: Any,
-) -> Measurement:
-    """`measure` of a model by name, with its options; `on_progress` hears of every step (done, to do)."""
+def measure_named(model: str | Path, options: Mapping[str, Any], **settings: Any) -> Measurement:
+    """`measure` of a model by name, with its options; `settings` are those of `measure_step`."""
     runnable = runnable_of(model, **options)
     from traincast.measurement.measure import measure_step
 
-    return measure_step(
-        runnable,
-        batch_size=batch_size,
-        optimizer=optimizer,
-        precision=precision,
-        device=device,
-        n_steps=n_steps,
-        compiled=compiled,
-        keeps_memory=keeps_memory,
-        on_progress=on_progress,
-    )
+    return measure_step(runnable, **settings)
 
 
 def measure_synthetic_epoch(

@@ -5,15 +5,24 @@ from typing import Annotated
 import typer
 
 from traincast.cli.options import (
+    Accumulate,
     AsJson,
+    Compiled,
     DevicesFile,
     Head,
+    Host,
     HtmlFile,
     ImageSize,
+    InputSamplesPerS,
+    Layout,
+    Method,
     Model,
     NClasses,
+    NEpochs,
+    NSamples,
     Optimizer,
     PngFile,
+    Ppp,
     Precision,
     SeqLen,
     model_options,
@@ -27,29 +36,22 @@ def forecast(
         typer.Option("--on", metavar="PLACE", help="T4, 4xT4, 2x4xT4@50Gb/s, p3.16xlarge, FILE.toml; again for more."),
     ],
     batch: Annotated[str, typer.Option("--batch", metavar="N[,N...]", help="Samples of one update; several: a table.")],
-    n_samples: Annotated[int | None, typer.Option("--samples", help="Samples of one epoch.")] = None,
-    n_epochs: Annotated[int, typer.Option("--epochs", help="Epochs of the run.")] = 1,
+    n_samples: NSamples = None,
+    n_epochs: NEpochs = 1,
     precision: Precision = None,
     optimizer: Optimizer = None,
-    layout: Annotated[str, typer.Option(help="How images lie in memory: nchw or nhwc.")] = "nchw",
-    compiled: Annotated[bool, typer.Option("--compiled", help="The model runs under torch.compile.")] = False,
-    accumulate: Annotated[int, typer.Option(help="Passes that share the batch of one update.")] = 1,
+    layout: Layout = "nchw",
+    compiled: Compiled = False,
+    accumulate: Accumulate = 1,
     strategy: Annotated[
         str, typer.Option(help="On many devices: ddp, dp, mirrored, ps:P, ps-async:P, fsdp, zero1 to zero3.")
     ] = "ddp",
     tensor_parallel: Annotated[int, typer.Option(help="Devices of a node that share each block.")] = 1,
     pipeline_parallel: Annotated[int, typer.Option(help="Stages that share the blocks of a transformer.")] = 1,
-    method: Annotated[str, typer.Option(help="traincast, roofline, paleo or layerwise.")] = "traincast",
-    ppp: Annotated[
-        float | None, typer.Option(help="Fraction of the peaks that paleo reaches.", show_default=False)
-    ] = None,
-    host: Annotated[
-        str | None,
-        typer.Option(help="What dispatches the ops: torch-eager, tf1-session, tf2-keras, this-machine."),
-    ] = None,
-    input_samples_per_s: Annotated[
-        float | None, typer.Option("--input-samples-per-s", help="What the data loader delivers.")
-    ] = None,
+    method: Method = "traincast",
+    ppp: Ppp = None,
+    host: Host = None,
+    input_samples_per_s: InputSamplesPerS = None,
     price: Annotated[float | None, typer.Option("--price", metavar="USD", help="Price of a device and hour.")] = None,
     n_classes: NClasses = None,
     image_size: ImageSize = None,

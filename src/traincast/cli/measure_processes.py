@@ -4,30 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from traincast.errors import InputError
 
 if TYPE_CHECKING:
-    from traincast.measurement.environment import Environment
-
-MaybeModel = Annotated[
-    str | None,
-    typer.Argument(
-        help="A zoo name, an .onnx, .keras or config.json file, or file.py:factory; none for --all-reduce alone.",
-        show_default=False,
-    ),
-]
-Processes = Annotated[
-    int | None,
-    typer.Option(help="Train in so many processes at once, which share the batch (DDP).", show_default=False),
-]
-AllReduce = Annotated[
-    bool, typer.Option("--all-reduce", help="Measure the link between the processes, by message size.")
-]
+    from traincast.cli.measure_question import Outputs, Question
 
 
 def is_several(n_processes: int | None, *, all_reduce: bool) -> bool:
@@ -46,44 +28,27 @@ def refuse(others: Mapping[str, bool]) -> None:
             raise InputError(f"{flag} is of one process and does not go with several: leave one of them out.")
 
 
-def run_processes(
-    model: str | None,
-    *,
-    n_processes: int | None,
-    all_reduce: bool,
-    batch_size: int | None = None,
-    optimizer: str | None = None,
-    precision: str | None = None,
-    device: str = "cpu",
-    n_steps: int | None = None,
-    options: dict[str, int | str] | None = None,
-    store: Path | None = None,
-    as_json: bool = False,
-    html: Path | None = None,
-    png: Path | None = None,
-) -> None:
+def run_processes(question: Question, outputs: Outputs, *, n_processes: int | None, all_reduce: bool) -> None:
     """Steps of the model, the link, or with both a forecast of the steps from the link; then shows them.
 
     Under torchrun all processes measure and the first one shows.
     """
     from traincast.api.processes import measure_all_reduce, measure_processes
     from traincast.cli.measure_processes_document import link_document, steps_document
-    from traincast.cli.show import show
 
     is_inside = _is_under_torchrun()
+    model, batch_size = question.model, question.batch_size
     _check(model, n_processes, batch_size, all_reduce=all_reduce, is_inside=is_inside)
-    link = measure_all_reduce(n_processes=n_processes, device=device) if all_reduce else None
+    link = measure_all_reduce(n_processes=n_processes, device=question.device) if all_reduce else None
     steps = None
     if model is not None and batch_size is not None:
         steps = measure_processes(
             model,
             batch_size,
             n_processes=n_processes,
-            optimizer=optimizer or "sgd",
-            precision=precision or "fp32",
-            device=device,
-            n_steps=n_steps,
-            options=options,
+            n_steps=question.n_steps,
+            options=question.options,
+            **question.how,
         )
     if is_inside and os.environ["RANK"] != "0":
         return
@@ -92,17 +57,16 @@ def run_processes(
     if steps is None:
         assert link is not None  # one of the two was asked for
         document, data = link_document(link), link.to_dict()
-        task, environment = {"n_processes": link.n_processes, "device": device}, link.environment
+        task, environment = {"n_processes": link.n_processes, "device": question.device}, link.environment
     else:
         document, data = steps_document(steps, link), steps.to_dict()
         if link is not None:
             data["link"] = link.to_dict()
-        task = {"model": model, "batch_size": batch_size, "n_processes": steps.n_processes, **(options or {})}
-        task |= {"optimizer": steps.optimizer, "precision": steps.precision, "device": device}
+        task = {"model": model, "batch_size": batch_size, "n_processes": steps.n_processes}
+        task |= {**question.how, **question.options}
         environment = steps.environment
-    if store is not None:
-        _keep(store, "all-reduce" if steps is None else "processes", task, data, environment)
-    show(document, as_json=as_json, html=html, png=png, data=data)
+    outputs.keep("all-reduce" if steps is None else "processes", task, data, environment)
+    outputs.show(document, data)
 
 
 def _check(
@@ -116,17 +80,3 @@ def _check(
         raise InputError("torchrun has started the processes already: leave out --processes.")
     if not is_inside and n_processes is None:
         raise InputError("--all-reduce is between several processes: say how many with --processes, such as 2.")
-
-
-def _keep(path: Path, kind: str, task: dict[str, Any], data: dict[str, Any], environment: Environment) -> None:
-    """Every measurement is kept: when it was made is part of what was asked."""
-    import time
-
-    from traincast.measurement.record import Record
-    from traincast.measurement.store import Store
-
-    now_s = time.time()
-    record = Record(kind=kind, task={**task, "asked_s": now_s}, values=data, environment=environment, created_s=now_s)
-    with Store(path) as store:
-        store.add(record)
-    typer.echo(f"Kept in {path}", err=True)

@@ -14,52 +14,32 @@ import typer
 from traincast.errors import InputError, close_names
 
 if TYPE_CHECKING:
+    from traincast.cli.measure_question import Outputs, Question
     from traincast.cli.measure_sweep_options import SweepFlags
     from traincast.report.document import Document
 
 SWEEPS = ("batch", "workers", "optimizers", "norm", "device", "precision", "compile")
-_INTERRUPTED = 130
 _CHANGED = {"optimizers": ("--optimizer", "optimizer", "sgd"), "precision": ("--precision", "precision", "fp32")}
 
 
-def run_sweep(
-    what: str,
-    model: str,
-    *,
-    batch: int | None,
-    flags: SweepFlags,
-    optimizer: str = "sgd",
-    precision: str = "fp32",
-    device: str = "cpu",
-    steps: int | None = None,
-    options: dict[str, int | str] | None = None,
-    store: Path | None = None,
-    as_json: bool = False,
-    html: Path | None = None,
-    png: Path | None = None,
-) -> None:
+def run_sweep(what: str, question: Question, flags: SweepFlags, outputs: Outputs) -> None:
     """Measures, keeps each row as it comes, and shows all; Ctrl-C shows what there is."""
-    from traincast.cli.show import show
-
-    how = {"optimizer": optimizer, "precision": precision, "device": device}
-    _check(what, batch, how)
-    task = {"sweep": what, "model": model, "batch_size": batch, **how, **(options or {})}
-    with _each_row(task, store) as on_row:
-        sweep, document, data = _SWEEPS[what](
-            model, batch, flags, {**how, "n_steps": steps, "on_row": on_row}, options or {}
-        )
-    show(document, as_json=as_json, html=html, png=png, data=data)
-    if sweep.was_stopped:
-        raise typer.Exit(_INTERRUPTED)
+    model, batch, how, options = question.need_model(), question.batch_size, question.how, question.options
+    _check(what, question)
+    task = {"sweep": what, "model": model, "batch_size": batch, **how, **options}
+    with _each_row(task, outputs.store) as on_row:
+        settings = {**how, "n_steps": question.n_steps, "on_row": on_row}
+        sweep, document, data = _SWEEPS[what](model, batch, flags, settings, options)
+    outputs.show(document, data, was_stopped=sweep.was_stopped)
 
 
-def _check(what: str, batch: int | None, how: dict[str, str]) -> None:
+def _check(what: str, question: Question) -> None:
     if what not in SWEEPS:
         raise InputError(f"No sweep named '{what}'.{close_names(what, SWEEPS)} Choose from: {', '.join(SWEEPS)}.")
-    if batch is None and what != "batch":
-        raise InputError("The batch is missing: give --batch, the samples in one step.")
+    if what != "batch":
+        question.need_batch_size()
     flag, name, usual = _CHANGED.get(what, ("", "", ""))
-    if name and how[name] != usual:
+    if name and question.how[name] != usual:
         raise InputError(f"{flag} is what --sweep {what} changes: leave it out.")
 
 

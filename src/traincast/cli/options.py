@@ -27,6 +27,17 @@ Optimizer = Annotated[
     str | None,
     typer.Option(help="none, sgd, momentum, adam, adamw, ... Default: as captured.", show_default=False),
 ]
+NSamples = Annotated[int | None, typer.Option("--samples", help="Samples of one epoch.")]
+NEpochs = Annotated[int, typer.Option("--epochs", help="Epochs of the run.")]
+Layout = Annotated[str, typer.Option(help="How images lie in memory: nchw or nhwc.")]
+Compiled = Annotated[bool, typer.Option("--compiled", help="The model runs under torch.compile.")]
+Accumulate = Annotated[int, typer.Option(help="Passes that share the batch of one update.")]
+Method = Annotated[str, typer.Option(help="traincast, roofline, paleo or layerwise.")]
+Ppp = Annotated[float | None, typer.Option(help="Fraction of the peaks that paleo reaches.", show_default=False)]
+Host = Annotated[
+    str | None, typer.Option(help="What dispatches the ops: torch-eager, tf1-session, tf2-keras, this-machine.")
+]
+InputSamplesPerS = Annotated[float | None, typer.Option("--input-samples-per-s", help="What the data loader delivers.")]
 NClasses = Annotated[int | None, typer.Option("--n-classes", help="Classes of the last layer.")]
 ImageSize = Annotated[int | None, typer.Option("--image-size", help="Side of a square image, in pixels.")]
 SeqLen = Annotated[int | None, typer.Option("--seqlen", help="Tokens in a sequence.")]

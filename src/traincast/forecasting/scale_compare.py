@@ -7,7 +7,7 @@ from pathlib import Path
 
 from traincast.errors import FileFormatError, InputError
 from traincast.forecasting.scale import Curve, Point, Scaling
-from traincast.scaling.number_table import Cells, need_one_column, read_numbers, whole_number
+from traincast.scaling.number_table import Row, read_rows
 
 _TIMES = ("step_s", "epoch_s", "total_s", "samples_per_s")
 _ALIASES = {
@@ -73,36 +73,38 @@ class Comparison:
 
 def compare(scaling: Scaling, path: str | Path, *, is_weak: bool) -> Comparison:
     """The runs of a file. A batch column says which scaling they are of; without it `is_weak` decides."""
-    rows = list(read_numbers(path, _ALIASES))
+    rows = list(read_rows(path, _ALIASES))
     if not rows:
         raise FileFormatError(f"'{path}' holds no measured runs.")
-    if "batch" in rows[0][1]:
+    if "batch" in rows[0]:
         strong = {(each.n_devices, each.forecast.batch_size) for each in scaling.strong.points}
-        is_weak = not all((cells.get("gpus"), cells["batch"]) in strong for _, cells in rows)
+        is_weak = not all("gpus" in row and (row.number("gpus"), row.number("batch")) in strong for row in rows)
     curve = scaling.weak if is_weak else scaling.strong
     found: dict[int, MeasuredPoint] = {}
-    for where, cells in rows:
-        one = _measured(where, cells, curve)
+    for row in rows:
+        one = _measured(row, curve)
         if one.point.n_devices in found:
-            raise FileFormatError(f"{where}: {one.point.n_devices} GPUs were there before.")
+            raise FileFormatError(f"{row.where}: {one.point.n_devices} GPUs were there before.")
         found[one.point.n_devices] = one
     return Comparison(curve=curve, by_count=found)
 
 
-def _measured(where: str, cells: Cells, curve: Curve) -> MeasuredPoint:
-    need_one_column(cells, ["gpus"], where)
-    kind, n = need_one_column(cells, _TIMES, where), whole_number(cells, "gpus", where)
+def _measured(row: Row, curve: Curve) -> MeasuredPoint:
+    row.one_of("gpus")
+    kind, n = row.one_of(*_TIMES), row.whole("gpus")
     point = next((each for each in curve.points if each.n_devices == n), None)
     if point is None:
-        raise InputError(f"{where}: a run on {n} GPUs is not among those asked about: add {n} to the numbers of GPUs.")
-    forecast = point.forecast
-    if "batch" in cells and cells["batch"] != forecast.batch_size:
         raise InputError(
-            f"{where}: a batch of {cells['batch']:g} on {n} GPUs is in neither scaling; {curve.kind} scaling has "
-            f"{forecast.batch_size} there. Give the batch of all GPUs together."
+            f"{row.where}: a run on {n} GPUs is not among those asked about: add {n} to the numbers of GPUs."
         )
-    predicted = getattr(forecast, kind)
+    forecast = point.forecast
+    if "batch" in row and row.number("batch") != forecast.batch_size:
+        raise InputError(
+            f"{row.where}: a batch of {row.number('batch'):g} on {n} GPUs is in neither scaling; {curve.kind} scaling "
+            f"has {forecast.batch_size} there. Give the batch of all GPUs together."
+        )
+    predicted, measured = getattr(forecast, kind), row.number(kind)
     if predicted is None:
-        raise InputError(f"{where}: {kind} needs the number of samples of an epoch to compare with.")
-    faster = cells[kind] / predicted if kind == "samples_per_s" else predicted / cells[kind]
+        raise InputError(f"{row.where}: {kind} needs the number of samples of an epoch to compare with.")
+    faster = measured / predicted if kind == "samples_per_s" else predicted / measured
     return MeasuredPoint(point=point, step_s=forecast.step_s / faster)

@@ -9,32 +9,18 @@ from __future__ import annotations
 import math
 import random
 
-from traincast.errors import InputError
-from traincast.measurement.drawing import distinct, size
+from traincast.measurement.drawing import FLOAT_BYTES, Population, size
 from traincast.measurement.record import Scalar, Settings
 from traincast.measurement.work_list import Task
 
 KIND = "layer"
 ACTIVATIONS = ("none", "relu", "tanh", "sigmoid")
 OPTIMIZERS = ("sgd", "momentum", "adagrad", "rmsprop", "adam", "adadelta")
-_FLOAT_BYTES = 4
-# A forward pass of more flop takes seconds on a CPU, and thousands of rows would take days.
-_MOST_FLOP = {"cpu": 5e9, "cuda": 1e12}
-_MOST_BYTES = {"cpu": 256e6, "cuda": 2e9}
 
 
 def layer_tasks(n: int, seed: int = 0, *, device: str = "cpu") -> list[Task]:
     """`n` different layers, a quarter of each kind; the same for the same seed and kind of device."""
-    if n < 1:
-        raise InputError(f"A benchmark needs at least one row, not {n}.")
-    kind = device.partition(":")[0]
-
-    def fits(layer: Settings) -> bool:
-        flop, moved_bytes = work_of(layer)
-        return flop <= _MOST_FLOP.get(kind, math.inf) and moved_bytes <= _MOST_BYTES.get(kind, math.inf)
-
-    layers = distinct(n, [_dense, _conv, _pool, _lstm], fits, seed=seed)
-    return [Task(KIND, {**layer, "device": device}) for layer in layers]
+    return _LAYERS.tasks(n, seed, device)
 
 
 def work_of(layer: Settings) -> tuple[float, float]:
@@ -43,17 +29,17 @@ def work_of(layer: Settings) -> tuple[float, float]:
     batch = values["batch"]
     if kind == "dense":
         dim_in, dim_out = values["dim_in"], values["dim_out"]
-        return 2.0 * batch * dim_in * dim_out, _FLOAT_BYTES * (batch * (dim_in + dim_out) + dim_in * dim_out)
+        return 2.0 * batch * dim_in * dim_out, FLOAT_BYTES * (batch * (dim_in + dim_out) + dim_in * dim_out)
     if kind == "lstm":
         seqlen, dim_in, hidden = values["seqlen"], values["dim_in"], values["dim_out"]
         weights = 4 * hidden * (dim_in + hidden)
-        return 2.0 * batch * seqlen * weights, _FLOAT_BYTES * (batch * seqlen * (dim_in + hidden) + weights)
+        return 2.0 * batch * seqlen * weights, FLOAT_BYTES * (batch * seqlen * (dim_in + hidden) + weights)
     in_pixels, out_pixels = batch * values["input_size"] ** 2, batch * output_size(layer) ** 2
     if kind == "pool":
-        return 0.0, _FLOAT_BYTES * values["channels_in"] * (in_pixels + out_pixels)
+        return 0.0, FLOAT_BYTES * values["channels_in"] * (in_pixels + out_pixels)
     weights = values["kernel"] ** 2 * values["channels_in"] * values["channels_out"]
     moved = in_pixels * values["channels_in"] + weights + out_pixels * values["channels_out"]
-    return 2.0 * out_pixels * weights, _FLOAT_BYTES * moved
+    return 2.0 * out_pixels * weights, FLOAT_BYTES * moved
 
 
 def padding_of(layer: Settings) -> int:
@@ -117,3 +103,13 @@ def _lstm(source: random.Random) -> dict[str, Scalar]:
     sizes = {"batch": size(source, 1, 128), "seqlen": size(source, 2, 128)}
     dims = {"dim_in": size(source, 8, 1024), "dim_out": size(source, 8, 1024)}
     return {"layer": "lstm", **sizes, **dims, "optimizer": source.choice(OPTIMIZERS)}
+
+
+_LAYERS = Population(
+    kind=KIND,
+    draws=(_dense, _conv, _pool, _lstm),
+    work=work_of,
+    # A forward pass of more flop takes seconds on a CPU, and thousands of rows would take days.
+    most_flop={"cpu": 5e9, "cuda": 1e12},
+    same_in_all={},
+)

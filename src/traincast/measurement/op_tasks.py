@@ -6,11 +6,9 @@ a tensor and a number; `ln` is a layer norm over the columns with weight and bia
 
 from __future__ import annotations
 
-import math
 import random
 
-from traincast.errors import InputError
-from traincast.measurement.drawing import distinct, size
+from traincast.measurement.drawing import FLOAT_BYTES, Population, size
 from traincast.measurement.record import Scalar, Settings
 from traincast.measurement.work_list import Task
 
@@ -20,23 +18,11 @@ WITH_NUMBER = ("addu", "mulu", "divu", "powu")
 ONE_TENSOR = ("relu", "gelu", "tanh")
 ELEMENTWISE = (*TWO_TENSORS, *WITH_NUMBER, *ONE_TENSOR)
 ROW_WISE = ("softmax", "ln")
-_FLOAT_BYTES = 4
-_MOST_FLOP = {"cpu": 2e10, "cuda": 2e12}
-_MOST_BYTES = {"cpu": 256e6, "cuda": 2e9}
 
 
 def op_tasks(n: int, seed: int = 0, *, device: str = "cpu") -> list[Task]:
     """`n` different ops, the kinds in turn; the same for the same seed and kind of device."""
-    if n < 1:
-        raise InputError(f"A benchmark needs at least one row, not {n}.")
-    kind = device.partition(":")[0]
-
-    def fits(op: Settings) -> bool:
-        flop, moved_bytes = op_work(op)
-        return flop <= _MOST_FLOP.get(kind, math.inf) and moved_bytes <= _MOST_BYTES.get(kind, math.inf)
-
-    ops = distinct(n, [_linear, _elementwise, _bmm, _row_wise, _conv], fits, seed=seed)
-    return [Task(KIND, {**op, "dtype": "fp32", "device": device}) for op in ops]
+    return _OPS.tasks(n, seed, device)
 
 
 def op_work(op: Settings) -> tuple[float, float]:
@@ -44,13 +30,13 @@ def op_work(op: Settings) -> tuple[float, float]:
     name, value = op["op"], {key: entry for key, entry in op.items() if isinstance(entry, int)}
     if name in ("linear", "bmm"):
         b, m, n, k = (value[key] for key in ("b", "m", "n", "k"))
-        return 2.0 * b * m * n * k, _FLOAT_BYTES * b * (m * k + k * n + m * n)
+        return 2.0 * b * m * n * k, FLOAT_BYTES * b * (m * k + k * n + m * n)
     if name == "conv":
         out = conv_output_size(op)
         weights = value["c_in"] * value["c_out"] * value["ksize"] ** 2
         images = value["n"] * (value["c_in"] * value["hw_in"] ** 2 + value["c_out"] * out**2)
-        return 2.0 * value["n"] * out**2 * weights, _FLOAT_BYTES * (images + weights)
-    return 0.0, _FLOAT_BYTES * (3 if name in TWO_TENSORS else 2) * value["rows"] * value["cols"]
+        return 2.0 * value["n"] * out**2 * weights, FLOAT_BYTES * (images + weights)
+    return 0.0, FLOAT_BYTES * (3 if name in TWO_TENSORS else 2) * value["rows"] * value["cols"]
 
 
 def conv_output_size(op: Settings) -> int:
@@ -87,3 +73,12 @@ def _elementwise(source: random.Random) -> dict[str, Scalar]:
 
 def _row_wise(source: random.Random) -> dict[str, Scalar]:
     return {"op": source.choice(ROW_WISE), "rows": size(source, 1, 16_384), "cols": size(source, 2, 8192)}
+
+
+_OPS = Population(
+    kind=KIND,
+    draws=(_linear, _elementwise, _bmm, _row_wise, _conv),
+    work=op_work,
+    most_flop={"cpu": 2e10, "cuda": 2e12},
+    same_in_all={"dtype": "fp32"},
+)

@@ -6,27 +6,29 @@ spaces, capitals and units in brackets. Other columns are left alone.
 
 from __future__ import annotations
 
-import csv
 import math
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from traincast.errors import FileFormatError, InputError
+from traincast.scaling.number_table import Row, read_rows
 from traincast.trace.graph import Floats
 
-_ALIASES: dict[str, tuple[str, ...]] = {
-    "global batch size": ("batch", "batch_size", "global_batch", "global_batch_size"),
-    "number of devices": ("gpus", "n_gpus", "num_gpus", "devices", "n_devices", "num_devices", "gpu_count"),
-    "seconds of an epoch": ("epoch_s", "epoch_seconds", "epoch_time", "epoch_time_s", "epoch", "seconds_per_epoch"),
-    "seconds of a step": ("step_s", "step_seconds", "step_time", "step_time_s", "step", "seconds_per_step"),
-    "steps of an epoch": ("iterations", "n_iterations", "iterations_per_epoch", "n_steps", "steps_per_epoch", "steps"),
-}
+_ALIASES: dict[str, tuple[str, ...]] = {  # by the words that an error has for them
+    "the global batch size": ("batch", "batch_size", "global_batch", "global_batch_size"),
+    "the number of devices": ("gpus", "n_gpus", "num_gpus", "devices", "n_devices", "num_devices", "gpu_count"),
+    "the seconds of an epoch": ("epoch_s", "epoch_seconds", "epoch_time", "epoch_time_s", "epoch", "seconds_per_epoch"),
+    "the seconds of a step": ("step_s", "step_seconds", "step_time", "step_time_s", "step", "seconds_per_step"),
+    "the steps of an epoch": (
+        "iterations", "n_iterations", "iterations_per_epoch", "n_steps", "steps_per_epoch", "steps",
+    ),
+}  # fmt: skip
 StepTime = Callable[[Floats, Floats], Floats]  # seconds of a step by global batch and number of devices
 _BATCH, _DEVICES, _EPOCH, _STEP, _ITERATIONS = _ALIASES
+_NEEDED = ((_BATCH,), (_DEVICES,), (_EPOCH, _STEP))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,12 +50,12 @@ class MeasuredEpoch:
 def read_measured(path: str | Path, *, n_samples: int | None = None) -> tuple[MeasuredEpoch, ...]:
     """The rows of a CSV file. Without a column for the steps of an epoch, `n_samples` tells how many there are."""
     rows: dict[tuple[int, int], MeasuredEpoch] = {}
-    for where, cells in _cells(Path(path)):
-        row = _row(where, cells, n_samples)
+    for line in read_rows(path, _ALIASES, needed=_NEEDED):
+        row = _epoch(line, n_samples)
         key = (row.batch_size, row.n_devices)
         if key in rows:
             raise FileFormatError(
-                f"{where}: batch {row.batch_size} on {row.n_devices} devices was there before ({rows[key].where})."
+                f"{row.where}: batch {row.batch_size} on {row.n_devices} devices was there before ({rows[key].where})."
             )
         rows[key] = row
     if not rows:
@@ -126,72 +128,19 @@ def compared_with_s(rows: Sequence[MeasuredEpoch]) -> list[float]:
     return [one_s[row.batch_size] for row in rows]
 
 
-def _row(where: str, cells: Mapping[str, str], n_samples: int | None) -> MeasuredEpoch:
-    batch_size, n_devices = _whole(cells, _BATCH, where), _whole(cells, _DEVICES, where)
-    if _ITERATIONS in cells:
-        n_iterations = _whole(cells, _ITERATIONS, where)
+def _epoch(line: Row, n_samples: int | None) -> MeasuredEpoch:
+    batch_size, n_devices = line.whole(_BATCH), line.whole(_DEVICES)
+    if _ITERATIONS in line:
+        n_iterations = line.whole(_ITERATIONS)
     elif n_samples is not None:
         n_iterations = -(-n_samples // batch_size)
     else:
-        raise InputError(f"{where}: how many steps is an epoch? Give the number of samples, or a column 'iterations'.")
-    epoch_s = _number(cells, _EPOCH, where) if _EPOCH in cells else _number(cells, _STEP, where) * n_iterations
+        raise InputError(
+            f"{line.where}: how many steps is an epoch? Give the number of samples, or a column 'iterations'."
+        )
+    epoch_s = line.number(_EPOCH) if _EPOCH in line else line.number(_STEP) * n_iterations
     row = MeasuredEpoch(
-        batch_size=batch_size, n_devices=n_devices, epoch_s=epoch_s, n_iterations=n_iterations, where=where
+        batch_size=batch_size, n_devices=n_devices, epoch_s=epoch_s, n_iterations=n_iterations, where=line.where
     )
     check_iterations(row, n_samples)
     return row
-
-
-def _cells(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """Each line's cells by what they mean, with the words that name the line in an error."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise InputError(f"There is no file '{path}'.") from None
-    except (OSError, UnicodeDecodeError):
-        raise InputError(f"'{path}' cannot be read as a text file.") from None
-    reader = csv.reader(text.splitlines(), strict=True)
-    try:
-        meanings = _meanings(next(reader, []), str(path))
-        for cells in reader:
-            if not any(cell.strip() for cell in cells):
-                continue
-            where = f"'{path}', line {reader.line_num}"
-            if len(cells) != len(meanings):
-                raise FileFormatError(f"{where}: {len(cells)} cells where the header has {len(meanings)}.")
-            yield where, {meaning: cell for meaning, cell in zip(meanings, cells, strict=True) if meaning}
-    except csv.Error as error:
-        raise FileFormatError(f"'{path}' is not a CSV table: {error} in line {reader.line_num}.") from None
-
-
-def _meanings(header: list[str], file: str) -> list[str]:
-    """What each column means; empty where it means nothing to us."""
-    names = [re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") for name in header]
-    meanings = [next((meaning for meaning, known in _ALIASES.items() if name in known), "") for name in names]
-    for meaning in _ALIASES:
-        if meanings.count(meaning) > 1:
-            raise FileFormatError(f"'{file}', line 1: two columns give the {meaning}.")
-    for needed in ((_BATCH,), (_DEVICES,), (_EPOCH, _STEP)):
-        if not set(needed) & set(meanings):
-            known = " or ".join(f"'{_ALIASES[meaning][0]}'" for meaning in needed)
-            found = ", ".join(name.strip() for name in header) or "nothing"
-            raise FileFormatError(f"'{file}', line 1: no column for the {needed[0]}, such as {known}; found {found}.")
-    return meanings
-
-
-def _number(cells: Mapping[str, str], meaning: str, where: str) -> float:
-    text = cells[meaning].strip()
-    try:
-        value = float(text)
-    except ValueError:
-        raise FileFormatError(f"{where}: the {meaning} is '{text}', not a number.") from None
-    if not 0 < value < math.inf:
-        raise FileFormatError(f"{where}: the {meaning} must be above 0, not {text}.")
-    return value
-
-
-def _whole(cells: Mapping[str, str], meaning: str, where: str) -> int:
-    value = _number(cells, meaning, where)
-    if not value.is_integer():
-        raise FileFormatError(f"{where}: the {meaning} must be a whole number, not {cells[meaning].strip()}.")
-    return int(value)

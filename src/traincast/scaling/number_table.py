@@ -1,4 +1,8 @@
-"""CSV tables of numbers above 0 that people write by hand: headers with spaces, capitals and units in brackets."""
+"""CSV tables of numbers above 0 that people write by hand: headers with spaces, capitals and units in brackets.
+
+Columns that mean nothing to us are left alone. A cell is read as a number when it is asked for, so one that is not
+needed may hold anything.
+"""
 
 from __future__ import annotations
 
@@ -6,66 +10,92 @@ import csv
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from traincast.errors import FileFormatError, InputError
 
 Aliases = Mapping[str, Sequence[str]]  # the headers, in our spelling, that mean a key
-Cells = dict[str, float]  # by key; a column that means nothing to us is not there
 
 
-def read_numbers(path: str | Path, aliases: Aliases) -> Iterator[tuple[str, Cells]]:
-    """Each line's numbers by what they mean, with the words that name the line in an error."""
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line's cells by what they mean; `where` names the line in an error."""
+
+    where: str
+    cells: Mapping[str, str]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.cells
+
+    def number(self, key: str) -> float:
+        text = self.cells[key].strip()
+        try:
+            value = float(text)
+        except ValueError:
+            raise FileFormatError(f"{self.where}: {key} is '{text}', not a number.") from None
+        if not 0 < value < math.inf:
+            raise FileFormatError(f"{self.where}: {key} should be above 0, not {text}.")
+        return value
+
+    def whole(self, key: str) -> int:
+        """A cell that counts something."""
+        value = self.number(key)
+        if not value.is_integer():
+            raise FileFormatError(f"{self.where}: {key} should be a whole number, not {self.cells[key].strip()}.")
+        return int(value)
+
+    def one_of(self, *keys: str) -> str:
+        """The one of these keys that the table has; none or several are refused."""
+        found = [key for key in keys if key in self]
+        if len(found) != 1:
+            has = "none" if not found else f"{len(found)} of them"
+            raise FileFormatError(f"{self.where}: one column should be {' or '.join(keys)}, and there is {has}.")
+        return found[0]
+
+
+def read_rows(path: str | Path, aliases: Aliases, *, needed: Sequence[Sequence[str]] = ()) -> Iterator[Row]:
+    """Each line that is not empty. Of each group of `needed` keys the header must give at least one."""
+    reader = csv.reader(_text(Path(path)).splitlines(), strict=True)
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise InputError(f"There is no file '{path}'.") from None
-    except (OSError, UnicodeDecodeError):
-        raise InputError(f"'{path}' cannot be read as a text file.") from None
-    reader = csv.reader(text.splitlines(), strict=True)
-    try:
-        keys = _keys(next(reader, []), aliases, str(path))
+        header = next(reader, [])
+        keys = _keys(header, aliases, f"'{path}', line 1")
+        _check_needed(header, keys, aliases, needed, f"'{path}', line 1")
         for cells in reader:
             if not any(cell.strip() for cell in cells):
                 continue
             where = f"'{path}', line {reader.line_num}"
             if len(cells) != len(keys):
                 raise FileFormatError(f"{where}: {len(cells)} cells where the header has {len(keys)}.")
-            yield where, {key: _number(cell, key, where) for key, cell in zip(keys, cells, strict=True) if key}
+            yield Row(where, {key: cell for key, cell in zip(keys, cells, strict=True) if key})
     except csv.Error as error:
         raise FileFormatError(f"'{path}' is not a CSV table: {error} in line {reader.line_num}.") from None
 
 
-def whole_number(cells: Cells, key: str, where: str) -> int:
-    """A cell that counts something."""
-    if not cells[key].is_integer():
-        raise FileFormatError(f"{where}: {key} should be a whole number, not {cells[key]:g}.")
-    return int(cells[key])
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise InputError(f"There is no file '{path}'.") from None
+    except (OSError, UnicodeDecodeError):
+        raise InputError(f"'{path}' cannot be read as a text file.") from None
 
 
-def need_one_column(cells: Cells, keys: Sequence[str], where: str) -> str:
-    """The one of these keys that the table has; none or several are refused."""
-    found = [key for key in keys if key in cells]
-    if len(found) != 1:
-        has = "none" if not found else f"{len(found)} of them"
-        raise FileFormatError(f"{where}: one column should be {' or '.join(keys)}, and there is {has}.")
-    return found[0]
-
-
-def _keys(header: list[str], aliases: Aliases, file: str) -> list[str]:
+def _keys(header: list[str], aliases: Aliases, where: str) -> list[str]:
+    """What each column means; empty where it means nothing to us."""
     names = [re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") for name in header]
     keys = [next((key for key, known in aliases.items() if name == key or name in known), "") for name in names]
     for key in aliases:
         if keys.count(key) > 1:
-            raise FileFormatError(f"'{file}', line 1: two columns give {key}.")
+            raise FileFormatError(f"{where}: two columns give {key}.")
     return keys
 
 
-def _number(text: str, key: str, where: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise FileFormatError(f"{where}: {key} is '{text.strip()}', not a number.") from None
-    if not 0 < value < math.inf:
-        raise FileFormatError(f"{where}: {key} should be above 0, not {text.strip()}.")
-    return value
+def _check_needed(
+    header: list[str], keys: list[str], aliases: Aliases, needed: Sequence[Sequence[str]], where: str
+) -> None:
+    for group in needed:
+        if not set(group) & set(keys):
+            known = " or ".join(f"'{aliases[key][0]}'" for key in group)
+            found = ", ".join(name.strip() for name in header) or "nothing"
+            raise FileFormatError(f"{where}: no column for {group[0]}, such as {known}; found {found}.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from traincast.errors import FileFormatError
-from traincast.scaling.number_table import Cells, need_one_column, read_numbers, whole_number
+from traincast.scaling.number_table import Row, read_rows
 from traincast.scaling.optimus import SpeedPoint
 
 _ALIASES = {
@@ -18,18 +18,18 @@ _ALIASES = {
 
 def read_speeds(path: str | Path) -> tuple[SpeedPoint, ...]:
     """The points of a file; steps are those of Equation 4: of the whole job, or of all asynchronous workers."""
-    points = tuple(_point(where, cells) for where, cells in read_numbers(path, _ALIASES))
+    points = tuple(_point(row) for row in read_rows(path, _ALIASES))
     if not points:
         raise FileFormatError(f"'{path}' holds no measured speeds.")
     return points
 
 
-def _point(where: str, cells: Cells) -> SpeedPoint:
+def _point(row: Row) -> SpeedPoint:
     for key in ("servers", "workers"):
-        need_one_column(cells, [key], where)
-    speed = need_one_column(cells, ("steps_per_s", "step_s"), where)
+        row.one_of(key)
+    speed = row.one_of("steps_per_s", "step_s")
     return SpeedPoint(
-        n_servers=whole_number(cells, "servers", where),
-        n_workers=whole_number(cells, "workers", where),
-        steps_per_s=cells[speed] if speed == "steps_per_s" else 1 / cells[speed],
+        n_servers=row.whole("servers"),
+        n_workers=row.whole("workers"),
+        steps_per_s=row.number(speed) if speed == "steps_per_s" else 1 / row.number(speed),
     )

@@ -15,7 +15,7 @@ from traincast.hardware.host import find_host
 from traincast.kernels.predictor import Traincast
 from traincast.kernels.timeline import step_timeline
 from traincast.scaling.collectives import Wire
-from traincast.scaling.gradients import Buckets
+from traincast.scaling.gradients import Buckets, buckets_of
 from traincast.scaling.hierarchy import Network
 from traincast.scaling.local_step import LocalStep
 from traincast.scaling.overlap import overlap
@@ -78,6 +78,21 @@ def test_ddp_sends_what_a_ring_does_and_hides_what_backward_allows():
 def test_with_a_fast_link_only_the_last_call_and_the_slowest_device_are_left():
     found = run("ddp", one_node(8, gb_per_s=1e9, latency_s=0.0))
     assert found.exposed_s == pytest.approx(CALL_S + waiting_share(8) * found.compute_s, rel=0.01)
+
+
+def test_waiting_that_was_measured_takes_the_place_of_the_expected():
+    network = one_node(8, gb_per_s=1e9, latency_s=0.0)
+    found = parallel_step(find_strategy("ddp"), STEP, network, waiting_fraction=0.2)
+    assert found.exposed_s == pytest.approx(CALL_S + 0.2 * found.compute_s, rel=0.01)
+
+
+@pytest.mark.parametrize(("model", "n_messages_of_buffers"), [("cifar_resnet18", 2), ("vgg11", 0)])
+def test_processes_on_a_cpu_hide_nothing_and_wait_for_the_statistics_of_batch_norm(model, n_messages_of_buffers):
+    """Between two, a bucket takes the 2 latencies of a ring, and a message of buffers one."""
+    step = replace(local_step(model, (8,)), can_overlap=False)
+    found = ddp(step, one_node(2, gb_per_s=1e9, latency_s=1e-3), algorithm="ring")
+    n_buckets = len(buckets_of(step.gradients).bytes)
+    assert found.exposed_s == pytest.approx(n_buckets * (2e-3 + CALL_S) + n_messages_of_buffers * 1e-3, rel=0.01)
 
 
 def test_with_a_slow_link_all_that_backward_does_not_hide_sticks_out():

@@ -116,10 +116,11 @@ def _shared(n_processes: int) -> tuple[Sequence[Timing], FittedPrices, Device]:
     from traincast.api.processes import time_together
     from traincast.measurement.calibration.benchmarks import all_benchmarks
     from traincast.measurement.calibration.timing import cases
+    from traincast.measurement.processes.ddp_fit import fit_ddp
 
     found = time_together(n_processes=n_processes, n_rounds=_ROUNDS, budget_s=_BUDGET_S)
     fitted = fit_timings(cases(all_benchmarks()), found.timings)
-    whole = cpu_profile(fitted)
+    whole, together = cpu_profile(fitted), fit_ddp(n_processes, found.reduced)
     device = replace(
         whole,
         name=f"{whole.name}, one of {n_processes} processes",
@@ -127,53 +128,36 @@ def _shared(n_processes: int) -> tuple[Sequence[Timing], FittedPrices, Device]:
         memory_bytes=whole.memory_bytes // n_processes,
         memory_bytes_per_s=whole.memory_bytes_per_s / n_processes,
         n_sm=found.n_threads,
-        link_bytes_per_s=found.link_bytes_per_s,
-        link_latency_s=found.link_latency_s,
+        link_bytes_per_s=together.bytes_per_s,
+        link_latency_s=together.latency_s,
+        waiting_fraction=together.waiting_fraction,
         source=f"{_made_by()}, {n_processes} processes of {found.n_threads} threads",
     )
     return found.timings, fitted, device
 
 
 def fit_timings(chosen: Sequence[Case], timings: Sequence[Timing]) -> FittedPrices:
-    """Prices that explain the timings: the quickest of all rounds, times what is usual over what is quickest.
-
-    A disturbance lasts longer than a step, so the quickest of two rounds tells more of the machine than a mean of both;
-    but people wait for usual steps.
-    """
+    """Prices that explain the timings: of each case and phase, the median of its rounds' usual seconds."""
     from traincast.kernels.cpu.fit import MeasuredPhase, fit_prices
 
     works = work_of_cases(chosen)
-    best: dict[tuple[str, str], dict[str, float]] = {}
+    rounds: dict[tuple[str, str], list[Timing]] = {}
     for timing in timings:
-        known = best.setdefault(_key(timing), dict(timing.quickest_s))
-        best[_key(timing)] = {phase: min(seconds, timing.quickest_s[phase]) for phase, seconds in known.items()}
-    factor = float(np.median([timing.usual_s["step"] / best[_key(timing)]["step"] for timing in timings]))
+        rounds.setdefault(_key(timing), []).append(timing)
     weights = {case.benchmark.name: _NETWORK_WEIGHT if case.benchmark.is_network else 1.0 for case in chosen}
     rows = [
         MeasuredPhase(
-            benchmark=key[0], step=key[1], work=amounts, seconds=phases[phase] * factor, weight=weights[key[0]]
+            benchmark=key[0],
+            step=key[1],
+            work=amounts,
+            seconds=float(np.median([timing.usual_s[phase] for timing in several])),
+            weight=weights[key[0]],
         )
-        for key, phases in best.items()
+        for key, several in rounds.items()
         for phase, amounts in works[key].items()
-        if amounts and phases[phase] > 0
+        if amounts
     ]
-    return replace(fit_prices(rows), repeat_log_sd=_repeat_log_sd(timings))
-
-
-def _repeat_log_sd(timings: Sequence[Timing]) -> float:
-    """How far the usual step of one round is from that of another."""
-    from traincast.kernels.cpu.fit import robust_sd
-
-    logs: dict[tuple[str, str], list[float]] = {}
-    for timing in timings:
-        logs.setdefault(_key(timing), []).append(float(np.log(timing.usual_s["step"])))
-    off = [
-        (one - np.mean(several)) * np.sqrt(len(several) / (len(several) - 1))
-        for several in logs.values()
-        if len(several) > 1
-        for one in several
-    ]
-    return robust_sd(np.array(off)) if off else 0.0
+    return fit_prices([row for row in rows if row.seconds > 0])
 
 
 def _key(timed: Timing) -> tuple[str, str]:

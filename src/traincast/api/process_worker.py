@@ -14,7 +14,7 @@ def main() -> None:
     end_with_launcher()
     rank = int(os.environ["RANK"])
     from traincast.api.processes import run_task
-    from traincast.measurement.processes.group import is_loss_of_another
+    from traincast.measurement.processes.group import is_loss_of_another, leave
 
     try:
         answer = run_task(json.loads(sys.argv[1]))
@@ -23,6 +23,7 @@ def main() -> None:
         raise
     if rank == 0:
         report_result(answer)
+    leave()
 
 
 if __name__ == "__main__":

@@ -46,6 +46,8 @@ def _machine(found: Calibration) -> Table:
     if device.link_bytes_per_s is not None:
         link = f"{show_bytes_per_s(device.link_bytes_per_s)}, {show_duration(device.link_latency_s or 0.0)} a message"
         rows.insert(-1, ("link between processes", link))
+    if device.waiting_fraction is not None:
+        rows.insert(-1, ("lost to the other processes", f"{show_percent(device.waiting_fraction)} of a step"))
     if found.mean_error is not None:
         told = f"{show_percent(found.mean_error)} off on average"
         rows.insert(-1, ("benchmarks, each predicted from the others", told))

@@ -68,7 +68,12 @@ def steps_at(known: DeviceTimes, question: Question, batch_sizes: Ints) -> Devic
     elif split != WHOLE:
         parallel = model_parallel(split, step, question.graph, network_of(question.cluster))
     else:
-        parallel = parallel_step(question.strategy, step, network_of(question.cluster))
+        parallel = parallel_step(
+            question.strategy,
+            step,
+            network_of(question.cluster),
+            waiting_fraction=question.device.waiting_fraction,
+        )
     rate = question.input_samples_per_s
     wait_s = np.zeros(len(micro)) if rate is None else np.maximum(batch_sizes / rate - parallel.step_s, 0.0)
     return DeviceSteps(
@@ -77,7 +82,7 @@ def steps_at(known: DeviceTimes, question: Question, batch_sizes: Ints) -> Devic
         timeline=timeline,
         parallel=parallel,
         input_wait_s=wait_s,
-        log_sd=step_log_sd(timeline, parallel),
+        log_sd=step_log_sd(timeline, parallel, is_measured=bool(question.device.prices)),
         is_covered=known.times.is_covered,
         method_warnings=known.times.warnings,
     )

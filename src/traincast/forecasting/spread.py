@@ -23,10 +23,13 @@ LINK_LOG_SD = 0.45
 _P90_SDS = 1.2816  # a normal variable is below its mean plus this many standard deviations 9 times of 10
 
 
-def step_log_sd(timeline: StepTimeline, parallel: ParallelStep) -> Floats:
-    """Standard deviation of the logarithm of the step: errors of its ops, of its links, and the machine one gets."""
+def step_log_sd(timeline: StepTimeline, parallel: ParallelStep, *, is_measured: bool = False) -> Floats:
+    """Standard deviation of the logarithm of the step: errors of its ops, of its links, and the machine one gets.
+
+    A machine that was itself measured (`is_measured`) is the one that one gets.
+    """
     waiting = timeline.waiting_fraction
-    machine = waiting * WAITING_LOG_SD + (1 - waiting) * WORKING_LOG_SD
+    machine = 0.0 if is_measured else waiting * WAITING_LOG_SD + (1 - waiting) * WORKING_LOG_SD
     computing = np.hypot(timeline.op_log_sd, machine)
     step_s = parallel.step_s
     share = np.divide(parallel.exposed_s, step_s, out=np.zeros_like(step_s), where=step_s > 0)

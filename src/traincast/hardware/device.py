@@ -44,6 +44,7 @@ MAY_BE_ZERO = (
     "nvlink_bytes_per_s",
     "price_log_sd",
     "link_latency_s",
+    "waiting_fraction",
 )
 
 
@@ -95,6 +96,7 @@ class Device:
     prices: tuple[tuple[str, float], ...] = ()  # measured seconds for each unit of work, by its name
     link_bytes_per_s: float | None = None  # measured between processes of one machine, one direction
     link_latency_s: float | None = None
+    waiting_fraction: float | None = None  # of a process's own seconds, lost to the others that it trains with
     price_log_sd: float | None = None  # how far steps are from the sum of prices: standard deviation of the logarithm
     source: str = ""
     notes: str = ""

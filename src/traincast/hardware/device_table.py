@@ -58,6 +58,7 @@ _COLUMNS = {
     "nvlink_gb_per_s": _Cell("nvlink_bytes_per_s", "number", GIGA),
     "link_gb_per_s": _Cell("link_bytes_per_s", "number", GIGA),
     "link_latency_us": _Cell("link_latency_s", "number", 1e-6),
+    "waiting_fraction": _Cell("waiting_fraction", "number"),
     "prices": _Cell("prices", "prices"),
     "price_log_sd": _Cell("price_log_sd", "number"),
     "source": _Cell("source"),

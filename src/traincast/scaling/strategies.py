@@ -15,6 +15,7 @@ from traincast.scaling.gradients import buckets_of
 from traincast.scaling.hierarchy import Network, all_reduce
 from traincast.scaling.local_step import LocalStep, ParallelStep
 from traincast.scaling.overlap import overlap
+from traincast.trace.graph import Graph, StorageKind
 
 # From the call of a collective to its first byte: a kernel launch and a rendezvous of all devices.
 CALL_S = 20e-6
@@ -37,20 +38,30 @@ def alone(step: LocalStep) -> ParallelStep:
 def ddp(step: LocalStep, network: Network, *, algorithm: str = "nccl") -> ParallelStep:
     """DistributedDataParallel: buckets of gradients are reduced while backward goes on.
 
-    With gradient accumulation only the last pass of a step reduces.
+    With gradient accumulation only the last pass of a step reduces. Before a step the first process sends its buffers
+    (statistics of batch norm) to all, which between processes on a CPU costs as much as a bucket.
     """
     buckets = buckets_of(step.gradients)
     if network.n_devices == 1 or not len(buckets.bytes):
         return alone(step)
     cost = all_reduce(buckets.bytes, network, algorithm)
     hidden = overlap(step, buckets, cost.seconds + CALL_S)
+    buffers_s = 0.0 if step.can_overlap else _buffers_s(step.graph, network)
     sent = np.maximum(cost.inside.bytes_sent, cost.between.bytes_sent).sum()
     return replace(
         alone(step),
-        exposed_s=hidden.exposed_s,
-        communication_s=hidden.communication_s,
+        exposed_s=hidden.exposed_s + buffers_s,
+        communication_s=hidden.communication_s + buffers_s,
         bytes_sent=np.full(len(step.batch_sizes), float(sent)),
     )
+
+
+def _buffers_s(graph: Graph, network: Network) -> float:
+    """Two messages, one a type (numbers and counters), each down a tree; their bytes are few."""
+    if not (graph.storage_kind == StorageKind.BUFFER).any():
+        return 0.0
+    depth = (network.n_devices - 1).bit_length()
+    return 2 * depth * float(network.inside_port.latency_s)
 
 
 def mirrored(step: LocalStep, network: Network, *, algorithm: str = "nccl") -> ParallelStep:

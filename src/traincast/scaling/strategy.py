@@ -68,11 +68,18 @@ def _wire(link: Link) -> Wire:
     return Wire(link.latency_s, link.sustained_bytes_per_s)
 
 
-def parallel_step(strategy: Strategy, step: LocalStep, network: Network, *, spread: float = SPREAD) -> ParallelStep:
+def parallel_step(
+    strategy: Strategy,
+    step: LocalStep,
+    network: Network,
+    *,
+    spread: float = SPREAD,
+    waiting_fraction: float | None = None,
+) -> ParallelStep:
     """The step of all devices. Its arrays have one entry a batch size of one device.
 
     `spread` is between the seconds of equal devices: all wait for the slowest, time in which links have nothing to do,
-    but that only working together costs.
+    but that only working together costs. Where that waiting was measured, it is the share `waiting_fraction`.
     """
     if strategy.is_one_process and network.n_nodes > 1:
         raise InputError(
@@ -81,7 +88,8 @@ def parallel_step(strategy: Strategy, step: LocalStep, network: Network, *, spre
     if not strategy.is_synchronous:
         return parameter_servers(step, network, n_servers=strategy.n_servers, is_synchronous=False)
     found = _synchronous(strategy, step, network)
-    waiting_s = waiting_share(network.n_devices, spread) * found.compute_s
+    share = waiting_share(network.n_devices, spread) if waiting_fraction is None else waiting_fraction
+    waiting_s = share * found.compute_s
     return replace(found, exposed_s=found.exposed_s + waiting_s)
 
 

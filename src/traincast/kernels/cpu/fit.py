@@ -19,6 +19,7 @@ from traincast.trace.graph import Floats
 _ROUNDS = 5
 _FOLDS = 10
 _USUAL_ERROR = 0.1  # relative; rows that miss by more count less
+_P10_TO_P90 = 2.5631  # of a normal distribution, in standard deviations
 _LEAST_SHARE = 0.02  # a phase that is this little of its step still counts so much
 
 
@@ -39,22 +40,19 @@ class FittedPrices:
 
     price_s: Mapping[str, float]
     held_out_log_errors: Floats  # log of predicted over measured, one a step
-    repeat_log_sd: float = 0.0  # between measurements of one step, minutes apart
 
     @property
     def log_sd(self) -> float:
-        """Of a step that will be measured at some other time."""
-        return float(np.hypot(robust_sd(self.held_out_log_errors), self.repeat_log_sd))
+        """Of a step that was left out, measured at some other time: what the p10 and p90 of its errors tell.
+
+        What a measurement is off by itself is in it.
+        """
+        low, high = np.percentile(self.held_out_log_errors, [10, 90])
+        return float((high - low) / _P10_TO_P90)
 
     @property
     def mean_error(self) -> float:
         return float(np.abs(np.expm1(self.held_out_log_errors)).mean())
-
-
-def robust_sd(values: Floats) -> float:
-    """What the 10th and 90th percentile are of a normal distribution."""
-    low, high = np.percentile(values, [10, 90])
-    return float((high - low) / 2.5631)
 
 
 def fit_prices(phases: Sequence[MeasuredPhase]) -> FittedPrices:

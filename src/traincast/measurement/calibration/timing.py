@@ -1,4 +1,4 @@
-"""Times of the benchmarks, by phase. The quickest of several rounds: what the machine does when left alone."""
+"""Times of the benchmarks, by phase, in several rounds: a disturbance that lasts a minute spoils only one of them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ _WARM_UP_STEPS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """One benchmark at one batch size: seconds of each phase and of the whole step, at their quickest and usual."""
+    """One benchmark at one batch size: usual seconds of each phase and of the whole step."""
 
     benchmark: str
     batch_size: int
     optimizer: str
-    quickest_s: dict[str, float]
     usual_s: dict[str, float]
     n_steps: int
 
@@ -72,7 +71,6 @@ def time_case(case: Case, *, device: str, budget_s: float) -> Timing:
         benchmark=benchmark.name,
         batch_size=case.batch_size,
         optimizer=case.optimizer,
-        quickest_s=dict(zip(names, seconds.min(0).values.tolist(), strict=True)),
         usual_s=dict(zip(names, seconds.median(0).values.tolist(), strict=True)),
         n_steps=len(rows),
     )

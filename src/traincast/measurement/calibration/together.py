@@ -9,39 +9,22 @@ from typing import Any
 import torch
 
 from traincast.measurement.calibration.benchmarks import all_benchmarks
+from traincast.measurement.calibration.ddp_steps import DdpTiming, time_ddp_steps
 from traincast.measurement.calibration.timing import Timing, cases, time_case
-from traincast.measurement.processes.all_reduce import run_all_reduces
 from traincast.measurement.processes.group import Group
-from traincast.measurement.processes.link_result import AllReduceMeasurement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TogetherTimings:
-    """Timings of one of the processes, the mean of all, and the link between them."""
+    """Mean timings of the processes, and steps in which they reduced gradients."""
 
     n_processes: int
     n_threads: int
     timings: tuple[Timing, ...]
-    link: AllReduceMeasurement
-
-    @property
-    def link_latency_s(self) -> float:
-        return self.link.link.latency_s.median
-
-    @property
-    def link_bytes_per_s(self) -> float:
-        """With what it takes to copy gradients into buckets and out again, for each byte that a ring sends."""
-        n = self.n_processes
-        copied = n / (n - 1)  # bytes in and out for each byte sent: 2 N against 2 N (n - 1) / n
-        return 1.0 / (1.0 / self.link.link.bytes_per_s.median + copied / self.link.copy_bytes_per_s)
+    reduced: tuple[DdpTiming, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "n_processes": self.n_processes,
-            "n_threads": self.n_threads,
-            "timings": [asdict(timing) for timing in self.timings],
-            "link": self.link.to_dict(),
-        }
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TogetherTimings:
@@ -49,20 +32,20 @@ class TogetherTimings:
             n_processes=data["n_processes"],
             n_threads=data["n_threads"],
             timings=tuple(Timing(**timing) for timing in data["timings"]),
-            link=AllReduceMeasurement.from_dict(data["link"]),
+            reduced=tuple(DdpTiming.from_dict(timing) for timing in data["reduced"]),
         )
 
 
 def run_together(group: Group, *, n_rounds: int, budget_s: float) -> TogetherTimings:
-    """All processes run the same benchmark at the same time, one after the other."""
+    """All processes run the same benchmark at the same time, one after the other; then networks, reducing gradients."""
     torch.manual_seed(0)
     found = []
     for case in n_rounds * cases(all_benchmarks()):
         group.barrier()
         found.append(_mean(group.gather(time_case(case, device="cpu", budget_s=budget_s))))
-    link = run_all_reduces(group)
+    reduced = time_ddp_steps(group, n_rounds=n_rounds, budget_s=budget_s)
     return TogetherTimings(
-        n_processes=group.n_processes, n_threads=torch.get_num_threads(), timings=tuple(found), link=link
+        n_processes=group.n_processes, n_threads=torch.get_num_threads(), timings=tuple(found), reduced=reduced
     )
 
 
@@ -72,7 +55,6 @@ def _mean(timings: list[Timing]) -> Timing:
         benchmark=first.benchmark,
         batch_size=first.batch_size,
         optimizer=first.optimizer,
-        quickest_s={phase: sum(one.quickest_s[phase] for one in timings) / len(timings) for phase in first.quickest_s},
         usual_s={phase: sum(one.usual_s[phase] for one in timings) / len(timings) for phase in first.usual_s},
         n_steps=sum(one.n_steps for one in timings),
     )

@@ -24,12 +24,19 @@ _HISTORY = """
 
 The kinds of work that have a price were chosen with these models in view. On 2026-11-16 the mean error was 28 % while
 processes gave memory back between steps (one round), 21 % with memory kept (another round), 19 % on the same rows with
-prices for the call of a convolution, for the weights of recurrent layers and for transposed copies, and what the table
-says, on new rows, with small networks among the benchmarks, one-channel convolutions and the bytes of pooling. The same
-rows against a calibration made before they were measured: 14.1 %, p10 to p90 hold 87.3 %; then the gradient of an image
-of three channels was benchmarked too, for the sums of layers, and calibration made anew, half an hour after the runs:
-that is the table. No price was ever fitted on these models, but they are no longer unseen by who chose the form. The
-spread at first left out how much one step differs from minute to minute: p10 to p90 then held 56 % of one round.
+prices for the call of a convolution, for the weights of recurrent layers and for transposed copies, and 14.1 % on new
+rows with small networks among the benchmarks, one-channel convolutions and the bytes of pooling; p10 to p90 held
+87.3 %. Half an hour after these rows calibration was made anew with seven more benchmarks, gradients of images: 12.0 %
+and 93.1 %. What the tables say are the same timings and the same rows with two simpler rules: the median of rounds is
+priced, where it was the quickest of all times one factor (LSTMs, whose steps vary little, came out 30 to 50 % too
+slow), and the spread is that of steps left out of the fit, where it also had the spread between rounds, counted twice,
+and that between machines of one type. With these rules the calibration made *before* the rows, without gradients of
+images, has a mean error of 11.0 %, and p10 to p90 hold 77.5 %.
+
+A third calibration and one round of steps on the same day, with other jobs on the machine (load average 2 to 3): 14.9 %
+and 70.6 % (n = 102); single steps were measured at twice their time.
+
+No price was ever fitted on these models, but they are no longer unseen by who chose the form.
 
 Measured with memory kept by the process, as `traincast measure` does it. By glibc's defaults the same steps are 1.0 to
 2.5 times as long, for page faults that no forecast of ours foresees ([why](calibrate.md#page-faults)).

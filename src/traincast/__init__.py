@@ -13,7 +13,9 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from traincast.api.calibrating import Calibration, calibrate
+    from traincast.api.converging import converge, fit_curve
     from traincast.api.forecasts import forecast, scale
+    from traincast.api.logs import read_log
     from traincast.api.measuring import measure
     from traincast.api.models import capture, estimate_memory, load_model
     from traincast.errors import TraincastError
@@ -25,10 +27,13 @@ if TYPE_CHECKING:
 _HOME = {
     "calibrate": "traincast.api.calibrating",
     "capture": "traincast.api.models",
+    "converge": "traincast.api.converging",
     "estimate_memory": "traincast.api.models",
+    "fit_curve": "traincast.api.converging",
     "forecast": "traincast.api.forecasts",
     "load_model": "traincast.api.models",
     "measure": "traincast.api.measuring",
+    "read_log": "traincast.api.logs",
     "scale": "traincast.api.forecasts",
     "Calibration": "traincast.api.calibrating",
     "Forecast": "traincast.forecasting.forecast",
@@ -47,10 +52,13 @@ __all__ = [
     "TraincastError",
     "calibrate",
     "capture",
+    "converge",
     "estimate_memory",
+    "fit_curve",
     "forecast",
     "load_model",
     "measure",
+    "read_log",
     "scale",
 ]
 

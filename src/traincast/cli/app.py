@@ -25,6 +25,8 @@ COMMANDS = (
     "calibrate",
     "bench",
     "records",
+    "converge",
+    "watch",
     "compare",
 )
 

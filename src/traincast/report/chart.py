@@ -15,16 +15,24 @@ Values = Sequence[float | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """One line, set of bars or cloud of points; `text` is what a point says when pointed at."""
+    """One line, set of bars or cloud of points; `text` is what a point says when pointed at.
+
+    A line may have a band around it, from `low` to `high`. With `is_dots` it is drawn as points: what was measured.
+    """
 
     name: str
     x: Sequence[float] | Sequence[str]
     y: Values
     text: Sequence[str] = ()
+    low: Values = ()
+    high: Values = ()
+    is_dots: bool = False
 
     def __post_init__(self) -> None:
         if len(self.x) != len(self.y) or len(self.text) not in (0, len(self.y)):
             raise ValueError(f"series {self.name!r}: {len(self.x)} x, {len(self.y)} y, {len(self.text)} texts")
+        if len(self.low) != len(self.high) or len(self.low) not in (0, len(self.y)):
+            raise ValueError(f"series {self.name!r}: {len(self.y)} y, {len(self.low)} low, {len(self.high)} high")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

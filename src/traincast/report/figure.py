@@ -55,6 +55,14 @@ def to_figure(chart: Chart, *, with_title: bool) -> dict[str, Any]:
     if chart.kind == "line":
         for trace in data[len(COLORS) :]:  # colours come again: what they mean must not
             trace["line"] = {"dash": "dash"}
+        bands = [
+            _band(series, COLORS[place % len(COLORS)], x_size, y_size)
+            for place, series in enumerate(chart.series)
+            if series.low
+        ]
+        for place, trace in enumerate(data):  # a band would take the next colour of the lines
+            trace["line"] = {**trace.get("line", {}), "color": COLORS[place % len(COLORS)]}
+        data = bands + data
     figure = {"data": data, "layout": layout}
     result: dict[str, Any] = plain(figure)
     return result
@@ -72,12 +80,29 @@ def _trace(series: Series, chart: Chart, x_size: float, y_size: float) -> dict[s
         for x, y in zip(series.x, series.y, strict=True)
     ]
     return {
-        **_TRACE[chart.kind],
+        **_TRACE["scatter" if series.is_dots else chart.kind],
         "name": _escaped(series.name),
         "x": [_escaped(x) if isinstance(x, str) else x / x_size for x in series.x],
         "y": [None if y is None else y / y_size for y in series.y],
         "hovertext": [_escaped(text) for text in texts],
         "hovertemplate": "%{hovertext}",
+    }
+
+
+def _band(series: Series, color: str, x_size: float, y_size: float) -> dict[str, Any]:
+    """Once along the upper edge and back along the lower."""
+    x = [_escaped(each) if isinstance(each, str) else each / x_size for each in series.x]
+    edge = [*series.high, *reversed(series.low)]
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "line": {"width": 0},
+        "fill": "toself",
+        "fillcolor": f"rgba({', '.join(str(int(color[place : place + 2], 16)) for place in (1, 3, 5))}, 0.2)",
+        "x": x + x[::-1],
+        "y": [None if y is None else y / y_size for y in edge],
+        "hoverinfo": "skip",
+        "showlegend": False,
     }
 
 

@@ -20,6 +20,7 @@ _OPS, _ANNOTATIONS = ("cpu_op",), ("user_annotation",)
 _LAUNCHES = ("cuda_runtime", "cuda_driver", "hip_runtime")
 _DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")
 _NO_PARENT = -1
+_CLOCK_S = 1e-9  # of the profiler: what starts within it after another's end was not called by it
 
 Thread = tuple[Any, Any]  # process and thread
 
@@ -102,7 +103,7 @@ def _nest(host: list[HostEvent], launches: list[tuple[Thread, float, Any]]) -> d
         moments.sort(key=lambda moment: moment[0])  # stable: events stay in order, launches come after what runs
         stack: list[int] = []
         for start_s, place, correlation in moments:
-            while stack and host[stack[-1]].end_s <= start_s:
+            while stack and host[stack[-1]].end_s <= start_s + _CLOCK_S:
                 stack.pop()
             running = stack[-1] if stack else _NO_PARENT
             if place == _NO_PARENT:

@@ -1,0 +1,251 @@
+"""How well are learning curves continued?  python benchmarks/curves.py --data DIR [--write]
+
+Every run is forecast from a part of it with priors that were fitted without its source; Optimus' law, a power law with
+offset and the last value stand beside it. Takes about three minutes. With --write the page docs/curves_accuracy.md is
+made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import time
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy.optimize import curve_fit
+from scipy.stats import binomtest
+
+from traincast.convergence.curves.auto import fit_auto
+from traincast.convergence.curves.priors import Priors
+from traincast.convergence.refit.fit import drops_of, fit_priors, forecast_of
+from traincast.convergence.refit.runs import Run, read_runs
+from traincast.report.files import write_file
+
+PAGE = Path(__file__).parents[1] / "docs" / "curves_accuracy.md"
+LOSS_SHARES, ACCURACY_SHARE, TARGET_SHARE = (0.2, 0.4, 0.6), 0.5, 0.5
+TARGETS_AT = (0.75, 0.9)  # of the run: the loss that it has there is the target
+SMOOTH = 0.05  # of the run
+LAWS = ("optimus", "power", "last")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One run from a share of it."""
+
+    run: Run
+    share: float
+    low: float
+    median: float
+    high: float
+    others: dict[str, float]  # the final value by simple laws
+
+    def error(self, which: str = "") -> float:
+        """Of the final loss in percent, or of the accuracy in points."""
+        found = self.others[which] if which else self.median
+        return 100 * abs(found - self.run.final) / (1.0 if self.run.is_accuracy else self.run.final)
+
+    @property
+    def factor(self) -> float:
+        return float(np.exp(abs(np.log(max(self.median, 1e-9) / self.run.final))))
+
+    @property
+    def is_inside(self) -> bool:
+        return self.low <= self.run.final <= self.high
+
+
+def optimus(steps: np.ndarray, values: np.ndarray, end: float) -> float:
+    """SciPy's bounded fit of 1 / (b0 k + b1) + b2."""
+    start = (1e-3, 1.0 / max(values[0], 1e-3), 0.0)
+    found, _ = curve_fit(
+        lambda k, a, b, c: 1 / (a * k + b) + c, steps, values, start, bounds=(0, np.inf), maxfev=20_000
+    )
+    return float(1 / (found[0] * end + found[1]) + found[2])
+
+
+def power(steps: np.ndarray, values: np.ndarray, end: float) -> float:
+    """SciPy's bounded fit of c + a k^-b, without step 0."""
+    ratio, values = steps[steps > 0] / steps[-1], values[steps > 0]
+    start = (0.8 * values.min(), 0.2 * values[-1], 0.5)
+    found, _ = curve_fit(lambda k, c, a, b: c + a * k**-b, ratio, values, start, bounds=(0, np.inf), maxfev=20_000)
+    return float(found[0] + found[1] * (end / steps[-1]) ** -found[2])
+
+
+def simple_laws(run: Run, share: float) -> dict[str, float]:
+    points = run.until(share)
+    assert points is not None
+    found = {"last": float(points.values[-1])}
+    for name, law in (("optimus", optimus), ("power", power)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                found[name] = law(points.steps, points.values, run.end)
+            except (RuntimeError, ValueError):  # no fit: what a user would fall back to
+                found[name] = found["last"]
+    return {name: 1.0 - value if run.is_accuracy else value for name, value in found.items()}
+
+
+def rows_of(runs: Iterable[Run], priors: dict[str, Priors]) -> list[Row]:
+    """Every run from its shares, by the priors that its source had no part in."""
+    rows = []
+    for run in runs:
+        for share in (ACCURACY_SHARE,) if run.is_accuracy else LOSS_SHARES:
+            found = forecast_of(run, share, priors[run.source])
+            if found is not None:
+                rows.append(Row(run, share, *found, simple_laws(run, share)))
+    return rows
+
+
+def target_errors(run: Run, priors: Priors) -> list[float]:
+    """Of the steps to losses that the run has later on, from half of it, in percent of the true steps."""
+    points = run.until(TARGET_SHARE)
+    if points is None or run.is_accuracy:
+        return []
+    n = max(1, round(SMOOTH * len(run.values)))
+    smooth = np.array([np.median(run.values[max(0, place - n) : place + 1]) for place in range(len(run.values))])
+    curve = fit_auto(points, schedule=run.schedule(), total_steps=run.end, priors=priors)
+    errors = []
+    for at in TARGETS_AT:
+        target = float(smooth[np.searchsorted(run.steps, at * run.end)])
+        true = float(run.steps[np.argmax(smooth <= target)])
+        if true > points.last_step:  # else it has been there already
+            found = min(curve.steps_to(target), run.end)  # a run that does not get there ends without it
+            errors.append(100 * abs(found - true) / true)
+    return errors
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="the public measurements")
+    parser.add_argument("--write", action="store_true", help=f"write {PAGE.name}")
+    given = parser.parse_args()
+    runs = read_runs(given.data)
+    drops = drops_of(runs)
+    sources = sorted({run.source for run in runs})
+    priors = {
+        source: fit_priors(
+            [run for run in runs if run.source != source], [drop for drop in drops if drop.run.source != source]
+        )
+        for source in sources
+    }
+    start_s = time.perf_counter()
+    rows = rows_of(runs, priors)
+    each_ms = 1e3 * (time.perf_counter() - start_s) / len(rows)
+    targets = {
+        source: [e for run in runs if run.source == source for e in target_errors(run, priors[source])]
+        for source in sources
+    }
+    text = page(rows, targets, each_ms)
+    print(text)
+    if given.write:
+        write_file(PAGE, text)
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(header)} |", "| --- |" + " ---: |" * (len(header) - 1)]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def median(values: Iterable[float]) -> str:
+    found = list(values)
+    return f"{np.median(found):.3g}" if found else "-"
+
+
+def final_table(rows: Sequence[Row]) -> str:
+    """Ours beside the simple laws: by source, all together, and the mean over sources."""
+    sources = sorted({row.run.source for row in rows})
+    cells = []
+    for source in sources:
+        own = [row for row in rows if row.run.source == source]
+        cells.append(
+            [source, str(len(own)), *(median(row.error(law) for row in own) for law in ("", *LAWS)), covered(own)]
+        )
+    cells.append(
+        ["**all**", str(len(rows)), *(median(row.error(law) for row in rows) for law in ("", *LAWS)), covered(rows)]
+    )
+    macro = [
+        np.mean([np.median([row.error(law) for row in rows if row.run.source == source]) for source in sources])
+        for law in ("", *LAWS)
+    ]
+    cells.append(["mean over sources", str(len(sources)), *(f"{value:.3g}" for value in macro), ""])
+    return table(("source", "n", "ours", "Optimus", "power law", "last value", "in p10 to p90"), cells)
+
+
+def covered(rows: Sequence[Row]) -> str:
+    n_inside = sum(row.is_inside for row in rows)
+    rejected = binomtest(n_inside, len(rows), 0.8).pvalue < 0.05
+    return f"{100 * n_inside / len(rows):.0f} %{' (80 % rejected)' if rejected else ''}"
+
+
+def step_decay_table(rows: Sequence[Row]) -> str:
+    """Losses of runs with milestones in the 'cliff' regime: what falls by more than a fifth at them."""
+    cells = [
+        [
+            row.run.name,
+            row.run.column.replace("_", " "),
+            f"{row.run.final:.4g}",
+            f"{row.median:.4g}",
+            f"{row.low:.2g} to {row.high:.2g}",
+            f"{row.factor:.2f}",
+            f"{np.exp(abs(np.log(max(row.others['optimus'], 1e-9) / row.run.final))):.2f}",
+        ]
+        for row in rows
+    ]
+    return table(("run", "", "final", "ours", "p10 to p90", "off by a factor", "Optimus"), cells)
+
+
+def page(rows: Sequence[Row], targets: dict[str, list[float]], each_ms: float) -> str:
+    parts = [HEAD.format(date=datetime.datetime.now(tz=datetime.UTC).date(), each_ms=f"{each_ms:.0f}")]
+    losses = [row for row in rows if not row.run.is_accuracy]
+    for share in LOSS_SHARES:
+        parts += [
+            f"## Final loss from the first {100 * share:.0f} %",
+            final_table([row for row in losses if row.share == share]),
+        ]
+    stairs = [
+        row for row in losses if row.share == 0.4 and "x0." in row.run.schedule_words and "ptb" not in row.run.name
+    ]
+    train = [row.factor for row in stairs if row.run.column == "train_loss"]
+    parts += ["## Step decay, from 40 %", step_decay_table(stairs)]
+    parts.append(f"Training losses: off by a factor of {np.median(train):.2f} (median, n = {len(train)}; aim: 2).")
+    accuracies = [row for row in rows if row.run.is_accuracy]
+    known = [row for row in accuracies if row.run.schedule() is not None]
+    parts += ["## Final accuracy from the first half, in points", final_table(accuracies)]
+    parts.append(
+        f"Runs whose schedule is known: {median(row.error() for row in known)} points (median, n = {len(known)}), "
+        f"p10 to p90 hold {covered(known)}. Aim: 1.0."
+    )
+    pooled = [error for errors in targets.values() for error in errors]
+    cells = [[source, str(len(errors)), median(errors)] for source, errors in targets.items() if errors]
+    parts += [
+        "## Steps to a target from half of the run",
+        table(("source", "n", "median error, %"), [*cells, ["**all**", str(len(pooled)), median(pooled)]]),
+    ]
+    return "\n\n".join([*parts, NOTES]) + "\n"
+
+
+HEAD = """# How well learning curves are continued
+
+Written by `python benchmarks/curves.py --data DIR --write` on {date}. Every run is forecast with priors that its
+source had no part in; its length is known, its learning rate where the source tells it. Errors are of the final value
+(mean of the last fiftieth of the points), medians, in percent of the loss or in points of accuracy. Ours and the three
+simple laws together take {each_ms} ms a forecast."""
+
+NOTES = """## What to know
+
+- **The noise floor** of a final value is what the last points differ by among themselves: below 0.5 % for validation
+  losses of language models, a tenth for single batches, more for training losses near zero.
+- **How the form was chosen.** The forms of the drop (which power of the rate, noise or level as what tells it, how
+  unlike one drop is to the next) were compared on these very sources, each left out in turn: about six versions. So the
+  figures flatter the form, not the numbers in it.
+- **MLPerf and Pollux** tell no schedule, and their accuracies jump at milestones that nobody could know of; MLPerf's
+  runs also end when they are good enough.
+- **Step decay after the cliff**: once a rate has come down, the next fall is taken to be like the first, which wide
+  residual networks are not."""
+
+
+if __name__ == "__main__":
+    main()

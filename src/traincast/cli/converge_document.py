@@ -1,0 +1,128 @@
+"""What `traincast converge` shows: each run's curve with its band, where it ends, and when it is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traincast.report.chart import Chart, ReferenceLine, Series
+from traincast.report.document import Document
+from traincast.report.table import Column, Row, Table
+from traincast.units import show_duration, show_percent
+
+if TYPE_CHECKING:
+    from traincast.convergence.answer import Range
+    from traincast.convergence.watching import Status
+
+_MOST_DOTS = 400
+_N_PLACES = 160
+
+
+def document_of(runs: Sequence[Status]) -> Document:
+    """A table of the runs and a chart of each."""
+    names = [Path(run.log.path).name for run in runs]
+    title = f"Where {names[0]} will end" if len(runs) == 1 else f"Where {len(runs)} runs will end"
+    notes = [note for name, run in zip(names, runs, strict=True) for note in _notes(run, name if len(runs) > 1 else "")]
+    return Document(
+        title=title,
+        subtitle=", ".join(_subtitle(run) for run in runs[:1]) if len(runs) == 1 else "",
+        tables=tuple(_table(run, name if len(runs) > 1 else "") for name, run in zip(names, runs, strict=True)),
+        charts=tuple(_chart(run, name) for name, run in zip(names, runs, strict=True)),
+        notes=tuple(notes),
+    )
+
+
+def _subtitle(run: Status) -> str:
+    length = "" if run.total_steps is None else f" of {run.total_steps:,.0f}"
+    return f"{run.series.split} {run.series.metric}, {len(run.series):,} points to step {run.step:,.0f}{length}"
+
+
+def _table(run: Status, name: str) -> Table:
+    rows: list[Row] = [("now", _plain(float(run.series.values[-1])), None, None)]
+    if run.end is not None:
+        rows.append(("at the end of the run", *_cells(run.end, _plain)))
+    if run.left_s is not None:
+        rows.append(("time until then", *_cells(run.left_s, show_duration)))
+    if run.left_usd is not None:
+        rows.append(("cost until then", *_cells(run.left_usd, _usd)))
+    there = run.arrival
+    if there is not None:
+        rows.append((f"probability of {there.target:g}", show_percent(there.probability), None, None))
+        rows.append((f"step that reaches {there.target:g}", *_cells(there.steps, _step)))
+        if there.epochs is not None:
+            rows.append((f"epochs until {there.target:g}", *_cells(there.epochs, _step)))
+        if there.from_now_s is not None:
+            rows.append((f"time until {there.target:g}", *_cells(there.from_now_s, show_duration)))
+        if there.cost_usd is not None:
+            rows.append((f"cost until {there.target:g}", *_cells(there.cost_usd, _usd)))
+    columns = [Column(key=key, header=key) for key in ("what", "p50", "p10", "p90")]
+    return Table(title=name, columns=(Column(key="what", header=""), *columns[1:]), rows=tuple(rows))
+
+
+def _cells(found: Range, show: Callable[[float], str]) -> tuple[str, str, str]:
+    return _cell(found.p50, show), _cell(found.p10, show), _cell(found.p90, show)
+
+
+def _cell(value: float, show: Callable[[float], str]) -> str:
+    return "never" if np.isinf(value) else show(value)
+
+
+def _plain(value: float) -> str:
+    return f"{value:.4g}"
+
+
+def _step(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def _usd(value: float) -> str:
+    return f"${value:,.2f}"
+
+
+def _chart(run: Status, name: str) -> Chart:
+    curve, series = run.curve, run.series
+    assert curve is not None  # `converge` refuses logs with too few points
+    end = curve.total_steps or 2.0 * curve.last_step
+    if run.arrival is not None and np.isfinite(run.arrival.steps.p50):
+        end = max(end, min(1.1 * run.arrival.steps.p50, 10.0 * curve.last_step)) if curve.total_steps is None else end
+    places = np.linspace(max(curve.first_step, 0.01 * end), end, _N_PLACES)
+    low, high = curve.interval(places)
+    stride = max(1, len(series) // _MOST_DOTS)
+    lines = [ReferenceLine(value=run.arrival.target, label="target")] if run.arrival is not None else []
+    return Chart(
+        title=f"{series.split} {series.metric} of {name}",
+        kind="line",
+        series=(
+            Series(name="logged", x=series.steps[::stride].tolist(), y=series.values[::stride].tolist(), is_dots=True),
+            Series(
+                name="forecast, p10 to p90",
+                x=places.tolist(),
+                y=np.asarray(curve.predict(places)).tolist(),
+                low=np.asarray(low).tolist(),
+                high=np.asarray(high).tolist(),
+            ),
+        ),
+        x_label="step",
+        y_label=series.metric,
+        reference_lines=(*lines, ReferenceLine(value=curve.last_step, label="now", axis="x")),
+    )
+
+
+def _notes(run: Status, name: str) -> list[str]:
+    prefix = f"{name}: " if name else ""
+    notes = []
+    there = run.arrival
+    if there is not None and there.probability < 0.5:
+        when = "in this run" if run.total_steps is not None else "at all"
+        notes.append(
+            f"{prefix}it will probably not reach {there.target:g} {when}: "
+            f"the chance is {show_percent(there.probability)}."
+        )
+    if run.speed is not None:
+        notes.append(f"{prefix}a step takes {show_duration(run.speed.step_s)} by {run.speed.source}.")
+    if run.pace is not None and run.pace.n_pauses:
+        notes.append(f"{prefix}{show_duration(run.pace.downtime_s)} of standing still are not in that.")
+    return notes + [f"{prefix}{remark}" for remark in (*run.warnings, *run.remarks)]

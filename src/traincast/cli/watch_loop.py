@@ -1,0 +1,95 @@
+"""Looking at a log again and again, until the run is over or a rule says that it should be."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from traincast.convergence.alarms import silence_alarms
+from traincast.convergence.asked import Asked, series_for
+from traincast.convergence.stopping import N_IN_A_ROW, StopRule
+from traincast.convergence.watching import status_of
+from traincast.errors import InputError
+
+if TYPE_CHECKING:
+    from traincast.cli.watch_screen import Display
+    from traincast.convergence.logs.follow import LogFollower
+    from traincast.convergence.logs.log import Log
+    from traincast.convergence.watching import Status
+
+OVER, STOPPED = 0, 3
+
+
+@dataclass(slots=True)
+class Watch:
+    """One log that is watched, and what was seen of it so far."""
+
+    path: Path
+    follower: LogFollower
+    asked: Asked
+    rule: StopRule | None
+    display: Display
+    status: Status | None = None
+    n_held: int = 0
+    changed_at_s: float = 0.0
+
+    def once(self) -> int:
+        """One look; a rule that holds now is enough."""
+        log = self.follower.poll()
+        if log is None:
+            raise InputError(
+                f"'{self.path}' has no row yet." if self.path.exists() else f"There is no log '{self.path}'."
+            )
+        self._update(log)
+        return self._stop(n_needed=1) or OVER
+
+    def follow(self, interval_s: float) -> int:
+        """Until the end."""
+        while True:
+            log = self.follower.poll()
+            if log is None:
+                self._wait()
+            elif self._is_there(log):
+                self._update(log)
+                if self.status is not None and self.status.is_over:
+                    return OVER
+                if stopped := self._stop(n_needed=N_IN_A_ROW):
+                    return stopped
+            time.sleep(interval_s)
+
+    def _is_there(self, log: Log) -> bool:
+        """A metric may come later than the first rows, as that of a first evaluation does."""
+        try:
+            series_for(log, self.asked)
+        except InputError as error:
+            self.display.tell(f"Waiting: {error}")
+            return False
+        return True
+
+    def _update(self, log: Log) -> None:
+        written_s = self.path.stat().st_mtime if self.status is None and self.path.exists() else time.time()
+        self.changed_at_s = written_s
+        self.status = status_of(log, self.asked, silent_s=time.time() - written_s)
+        self.n_held = self.n_held + 1 if self.rule is not None and self.rule.holds(self.status) else 0
+        self.display.update(self.status)
+
+    def _wait(self) -> None:
+        if self.status is None:
+            self.display.tell(f"Waiting for {'the first rows of ' if self.path.exists() else ''}'{self.path}'.")
+            return
+        silent = silence_alarms(self.status.pace, time.time() - self.changed_at_s)
+        others = [sentence for sentence in self.status.warnings if not sentence.startswith("Silent")]
+        if silent:
+            self.status = replace(self.status, warnings=(*others, *silent))
+            self.display.update(self.status)
+
+    def _stop(self, *, n_needed: int) -> int:
+        """The exit code that says so, or 0."""
+        if self.rule is None or self.status is None or self.n_held < n_needed:
+            return 0
+        value = self.rule.value(self.status)
+        held = f"held for {n_needed} updates" if n_needed > 1 else "holds"
+        self.display.tell(f"Stopped: {self.rule} {held} ({self.rule.name} is {value:.4g}).")
+        return STOPPED

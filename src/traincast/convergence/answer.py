@@ -1,0 +1,90 @@
+"""From a curve and a pace to answers: when a run is good enough, when it ends, and what that costs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from traincast.convergence.curves.curve import Curve, weighted_quantiles
+from traincast.errors import InputError
+
+_LEVELS = (0.1, 0.5, 0.9)
+_PACES = np.array([-1.2816, -0.5244, 0.0, 0.5244, 1.2816])  # of a normal distribution, standing for a fifth of it each
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """p10, median and p90; infinite where so much of the distribution never gets there."""
+
+    p10: float
+    p50: float
+    p90: float
+
+    def times(self, factor: float) -> Range:
+        return Range(self.p10 * factor, self.p50 * factor, self.p90 * factor)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speed:
+    """Seconds of a step, measured or forecast, and how sure they are."""
+
+    step_s: float
+    log_sd: float
+    source: str
+    usd_per_s: float | None = None
+
+    def __post_init__(self) -> None:
+        if not (self.step_s > 0 and np.isfinite(self.step_s)):
+            raise InputError(f"A step takes more than 0 seconds, not {self.step_s}.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrival:
+    """When a target is reached: steps from the start, and time and money from now."""
+
+    target: float
+    probability: float  # by the end of the run; without an end, ever
+    steps: Range
+    epochs: Range | None
+    from_now_s: Range | None
+    cost_usd: Range | None
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def arrival(
+    curve: Curve, target: float, *, speed: Speed | None = None, steps_per_epoch: float | None = None
+) -> Arrival:
+    """The target, as every member of the curve and every likely pace sees it."""
+    low, high = curve.interval_to(target)
+    steps = Range(low, curve.steps_to(target), high)
+    from_now = None if speed is None else seconds_between(curve, target, speed)
+    cost = None if from_now is None or speed is None or speed.usd_per_s is None else from_now.times(speed.usd_per_s)
+    return Arrival(
+        target=target,
+        probability=curve.probability_of(target),
+        steps=steps,
+        epochs=None if not steps_per_epoch else steps.times(1.0 / steps_per_epoch),
+        from_now_s=from_now,
+        cost_usd=cost,
+    )
+
+
+def seconds_between(curve: Curve, target: float, speed: Speed) -> Range:
+    """From the last logged step to the target: steps and pace vary on their own, so their distributions multiply."""
+    steps = np.maximum(curve.crossings(target) - curve.last_step, 0.0)
+    paces_s = speed.step_s * np.exp(_PACES * speed.log_sd)
+    seconds = (steps[:, None] * paces_s[None, :]).ravel()
+    weights = np.repeat(curve.weights, len(_PACES)) / len(_PACES)
+    low, middle, high = weighted_quantiles(seconds[:, None], weights, _LEVELS)[:, 0]
+    return Range(float(low), float(middle), float(high))
+
+
+def seconds_to_end(last_step: float, total_steps: float, speed: Speed) -> Range:
+    """From the last logged step to the end of the run."""
+    left_s = max(total_steps - last_step, 0.0) * speed.step_s
+    spread = float(np.exp(1.2816 * speed.log_sd))
+    return Range(left_s / spread, left_s, left_s * spread)

@@ -1,0 +1,1 @@
+"""Learning curves: a law through what was logged, and where it leads."""

@@ -1,0 +1,117 @@
+"""A learning curve as an ensemble: curves that all fit what was logged, with how likely each is.
+
+Whatever is asked of it is asked of every member, and the answers' 10th, 50th and 90th percentile are given. So an
+interval of the final loss and one of the step that reaches a target come from the same curves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from traincast.errors import InputError
+
+Floats = NDArray[np.float64]
+_LEVELS = (0.1, 0.5, 0.9)
+_FURTHEST = 100.0  # times the last step that was logged: beyond it no curve is asked
+_GRID = 400
+
+
+class Members(Protocol):
+    """Equally long rows of values: one row a member, one column a step."""
+
+    def values(self, steps: Floats) -> Floats: ...
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Curve:
+    """What `fit_curve` gives. Steps are in the unit in which they were logged: steps, epochs or tokens."""
+
+    family: str
+    members: Members
+    weights: Floats  # of the members; they sum to 1
+    first_step: float
+    last_step: float  # that was fitted
+    total_steps: float | None = None
+    is_rising: bool = False  # an accuracy
+    parameters: Mapping[str, float] = field(default_factory=dict)  # of the likeliest member
+    warnings: tuple[str, ...] = ()
+
+    def predict(self, step: ArrayLike) -> float | Floats:
+        """The median at a step, or at each of several."""
+        found = self._quantiles(step)[1]
+        return float(found[0]) if np.ndim(step) == 0 else found
+
+    def interval(self, step: ArrayLike) -> tuple[float, float] | tuple[Floats, Floats]:
+        """p10 and p90 at a step, or at each of several: of the curve itself, without the noise of single batches."""
+        low, _, high = self._quantiles(step)
+        return (float(low[0]), float(high[0])) if np.ndim(step) == 0 else (low, high)
+
+    def steps_to(self, target: float) -> float:
+        """The step at which the curve first is as good as the target; infinite where it does not get there."""
+        return float(self._reached(target)[1])
+
+    def interval_to(self, target: float) -> tuple[float, float]:
+        """p10 and p90 of that step; infinite where so many members do not get there."""
+        low, _, high = self._reached(target)
+        return float(low), float(high)
+
+    def probability_of(self, target: float, by_step: float | None = None) -> float:
+        """That the target is reached, by a step or by the end of the run (without one: ever)."""
+        limit = by_step if by_step is not None else self.total_steps
+        reached = self.crossings(target)
+        is_there = np.isfinite(reached) if limit is None else reached <= limit
+        return float(np.clip(self.weights[is_there].sum(), 0.0, 1.0))
+
+    def _quantiles(self, step: ArrayLike) -> Floats:
+        steps = np.atleast_1d(np.asarray(step, float))
+        if not np.isfinite(steps).all() or (steps < 0).any():
+            raise InputError(f"A step is a finite number of at least 0, not {steps.min():g}.")
+        return weighted_quantiles(self.members.values(steps), self.weights, _LEVELS)
+
+    def _reached(self, target: float) -> Floats:
+        return weighted_quantiles(self.crossings(target)[:, None], self.weights, _LEVELS)[:, 0]
+
+    def crossings(self, target: float) -> Floats:
+        """Of every member the first step that reaches the target: between two places of a grid, on their line.
+
+        The grid goes to the end of the run where that is known, and far beyond what was logged where it is not.
+        """
+        if not np.isfinite(target):
+            raise InputError(f"A target is a finite number, not {target}.")
+        end = self.total_steps or _FURTHEST * self.last_step
+        first = max(self.first_step, 1e-6 * end)
+        grid = np.union1d(np.geomspace(first, end, _GRID), np.linspace(first, end, _GRID))
+        values = self.members.values(grid)
+        beyond = values - target if self.is_rising else target - values
+        is_there = beyond >= 0
+        place = np.argmax(is_there, axis=1)
+        rows = np.arange(len(values))
+        after = beyond[rows, place]
+        before = beyond[rows, np.maximum(place - 1, 0)]
+        share = np.divide(-before, after - before, out=np.zeros_like(after), where=after > before)
+        between = grid[np.maximum(place - 1, 0)] + np.clip(share, 0.0, 1.0) * (
+            grid[place] - grid[np.maximum(place - 1, 0)]
+        )
+        return np.where(is_there.any(axis=1), np.where(place == 0, grid[0], between), np.inf)
+
+
+def weighted_quantiles(values: Floats, weights: Floats, levels: tuple[float, ...]) -> Floats:
+    """Of each column: one row a level. Between two members the line is taken, unless one of them is infinite."""
+    order = np.argsort(values, axis=0, kind="stable")
+    ranked = np.take_along_axis(values, order, axis=0)
+    mass = weights[order]
+    middle = np.cumsum(mass, axis=0) - 0.5 * mass
+    found = np.empty((len(levels), values.shape[1]))
+    for column in range(values.shape[1]):
+        own = ranked[:, column]
+        if np.isinf(own[-1]):
+            place = np.minimum(np.searchsorted(np.cumsum(mass[:, column]), levels), len(own) - 1)
+            found[:, column] = own[place]
+        else:
+            found[:, column] = np.interp(levels, middle[:, column], own)
+    return found

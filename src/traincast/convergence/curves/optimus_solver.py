@@ -1,0 +1,286 @@
+"""Least squares for the Optimus law, loss = 1/(b0*k + b1) + b2 with b0, b1, b2 >= 0: exact, global and in few passes.
+
+Divide the steps by the last one (x = k/K). With t = b0*K / (b0*K + b1) and a = 1 / (b0*K + b1) the law reads
+
+    loss = a / (t*x + 1 - t) + b2,    0 <= t <= 1
+
+For a given t it is a straight line in a and b2, whose best values (at least 0) are known in closed form. What is left
+is a search in one dimension: over z = log(t / (1 - t)) = log(b0*K / b1), from "constant" (-inf) to "1/k" (+inf). A grid
+on a few hundred bins finds the valleys, a root of the derivative on all points finds their bottoms.
+
+Legend: g = (1 - x) / (t*x + 1 - t), so that the law is a + b2 + a*t*g, without cancellation where t is small.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+_CHUNK = 8_192  # points a pass holds at once: they stay in the cache, and BLAS does them without waking its threads
+MOST_BINS = 128
+_LOGS_AT_ONCE = 16
+_FLATTEST_Z = -14.0  # the curve falls by a millionth over the log
+_BEYOND_FIRST = 9.0  # past the place where nearly all of the fall happens before the first step
+_Z_SPACING = 0.3
+_NO_STEP = 1e-12  # of the last step: as good as step 0, and its powers stay numbers
+_MOST_VALLEYS = 3
+_HOPELESS = 2.0  # times the least squared error of the bins: all points would not turn that
+_LARGEST = float(np.finfo(float).max)  # stands for 1/0, so that every parameter is a number
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Points:
+    """Sorted by step; steps from 0 to 1, losses about their mean and divided by the largest of them."""
+
+    x: Floats
+    y: Floats
+    mean: float
+    step_unit: float
+    loss_unit: float
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Bins:
+    """Means of neighbouring points, and how many points each stands for."""
+
+    means: Points
+    weights: Floats
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Valley:
+    """The best a and b2 for each of several z, with the squared error, its slope in z and its (Gauss-Newton) bend."""
+
+    z: Floats
+    a: Floats
+    b2: Floats
+    squared_error: Floats
+    slope: Floats
+    bend: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimusFit:
+    """The law's parameters in the units of the log. `z` and `a` are those of the search."""
+
+    b0: float
+    b1: float
+    b2: float
+    z: float
+    a: float
+
+
+def scaled_points(steps: Floats, losses: Floats) -> Points:
+    """Of sorted, finite points."""
+    step_unit = float(steps[-1]) or 1.0
+    loss_unit = float(max(losses.max(), -losses.min())) or 1.0
+    y = losses / loss_unit
+    mean = float(y.mean())
+    y -= mean
+    x = steps / step_unit
+    x[: np.searchsorted(x, _NO_STEP)] = 0.0
+    return Points(x, y, mean, step_unit, loss_unit)
+
+
+def in_bins(points: Points, values: Floats) -> Bins:
+    """The means of the values in bins that are narrow at the start, where the curve is steep, and even further on."""
+    x = points.x
+    if len(x) <= MOST_BINS:
+        return Bins(replace(points, y=values), np.ones(len(x)))
+    positive = x[np.searchsorted(x, 0.0, side="right") :]
+    half = MOST_BINS // 2
+    edges = np.concatenate(
+        (np.geomspace(positive[0] if len(positive) else 1.0, 1.0, half), np.linspace(0.0, 1.0, half))
+    )
+    places = np.union1d(np.searchsorted(x, edges), 0)
+    starts = places[places < len(x)]
+    counts = np.diff(starts, append=len(x)).astype(float)
+    means = [np.add.reduceat(column, starts) / counts for column in (x, values)]
+    return Bins(replace(points, x=means[0], y=means[1]), counts)
+
+
+def z_range(points: Points) -> tuple[float, float]:
+    """Outside of it the curve does not change any more at the logged steps."""
+    positive = points.x[np.searchsorted(points.x, 0.0, side="right") :]
+    first = float(positive[0]) if len(positive) else 1.0
+    return _FLATTEST_Z, float(-np.log(first)) + _BEYOND_FIRST
+
+
+def least_squares(steps: Floats, losses: Floats) -> OptimusFit:
+    """The plain fit to finite points, all alike: what SciPy's bounded `curve_fit` looks for."""
+    return solve(scaled_points(*in_order(steps, losses)))
+
+
+def in_order(steps: Floats, losses: Floats) -> tuple[Floats, Floats]:
+    """Of steps; points at the same step stay in theirs."""
+    if not (steps[1:] < steps[:-1]).any():
+        return steps, losses
+    order = np.argsort(steps, kind="stable")
+    return steps[order], losses[order]
+
+
+def valley(points: Points, z: float) -> Valley:
+    """At one z: one pass over all points."""
+    return _best_lines(np.array([z]), points.mean, _point_sums(points, z))
+
+
+def valleys(bins: Bins, z: Floats, y: Floats) -> Valley:
+    """For each z (rows) and each of several logs (columns), given as rows of y over the same bins."""
+    g = _bent(bins, z)
+    weighted = y * bins.weights
+    # In parts that BLAS does without waking its threads: on a busy machine these take ten times as long.
+    parts = [weighted[start : start + _LOGS_AT_ONCE].T for start in range(0, len(y), _LOGS_AT_ONCE)]
+    first, second = (np.concatenate([power @ part for part in parts], axis=1) for power in (g, g * g))
+    totals = weighted.sum(axis=1), first, second, (weighted * y).sum(axis=1)
+    return _best_lines(z[:, None], bins.means.mean, (*_powers(bins, g), *totals))
+
+
+def own_lines(bins: Bins, z: Floats, y: Floats) -> Valley:
+    """For each log its own z."""
+    g = _bent(bins, z)
+    weighted = y * bins.weights
+    totals = (product.sum(axis=1)[:, None] for product in (weighted, g * weighted, g * g * weighted, y * weighted))
+    return _best_lines(z[:, None], bins.means.mean, (*_powers(bins, g), *totals))
+
+
+def solve(points: Points) -> OptimusFit:
+    """The global optimum."""
+    bins = in_bins(points, points.y)
+    starts, least = _valley_starts(bins, *z_range(points))
+    found = [_bottom(points, *start) for start in starts]
+    # b1 = 0, the law 1/k, is the far end of z; a point at step 0 forbids it.
+    if points.x[0] > 0 and _errors(bins, np.array([np.inf]))[0] <= _HOPELESS * least:
+        found.append(valley(points, np.inf))
+    best = min(found, key=lambda each: float(each.squared_error[0]))
+    return _in_log_units(points, best)
+
+
+def _in_log_units(points: Points, best: Valley) -> OptimusFit:
+    a, b2, z = float(best.a[0]), float(best.b2[0]), float(best.z[0])
+    if a == 0.0:  # no fall helps: the mean as a constant, which the law writes as 1/b1
+        a, b2, z = b2, 0.0, -np.inf
+    t, s = (float(share[0]) for share in shares(np.array([z])))
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        free = np.array([t / points.step_unit, s]) / a / points.loss_unit
+    b0, b1 = (0.0 if share == 0.0 else min(float(b), _LARGEST) for share, b in zip((t, s), free, strict=True))
+    return OptimusFit(b0=b0, b1=b1, b2=b2 * points.loss_unit, z=z, a=a)
+
+
+def shares(z: Floats) -> tuple[Floats, Floats]:
+    """t and 1 - t, each exact where the other is near 1."""
+    with np.errstate(over="ignore"):
+        return 1.0 / (1.0 + np.exp(-z)), 1.0 / (1.0 + np.exp(z))
+
+
+def _bent(bins: Bins, z: Floats) -> Floats:
+    """g, one row a z."""
+    t, s = shares(z)
+    x = bins.means.x
+    return np.asarray((1.0 - x) / (t[:, None] * x + s[:, None]))
+
+
+def _powers(bins: Bins, g: Floats) -> tuple[Floats, ...]:
+    """Sums of 1, g, g^2, g^3 and g^4, a column each."""
+    squared = g * g
+    rows = (np.ones_like(g), g, squared, squared * g, squared * squared)
+    return tuple((row @ bins.weights)[:, None] for row in rows)
+
+
+def _errors(bins: Bins, z: Floats) -> Floats:
+    return valleys(bins, z, bins.means.y[None]).squared_error[:, 0]
+
+
+def _point_sums(points: Points, z: float) -> tuple[Floats, ...]:
+    """As of one bin a point, chunk by chunk."""
+    t, s = (float(share[0]) for share in shares(np.array([z])))
+    n_points = len(points.x)
+    below, g, squared = np.empty((3, min(_CHUNK, n_points)))
+    ones = np.ones_like(g)
+    total = np.zeros(9)
+    for start in range(0, n_points, _CHUNK):
+        x, y = points.x[start : start + _CHUNK], points.y[start : start + _CHUNK]
+        n = len(x)
+        if n < len(g):
+            below, g, squared, ones = below[:n], g[:n], squared[:n], ones[:n]
+        np.multiply(x, t, out=below)
+        below += s
+        np.subtract(1.0, x, out=g)
+        g /= below
+        np.multiply(g, g, out=squared)
+        products = (g @ ones, g @ g, g @ squared, squared @ squared, y @ ones, y @ g, y @ squared, y @ y)
+        total += np.array([n, *products], float)
+    return tuple(total[:, None])
+
+
+def _best_lines(z: Floats, mean: float, sums: tuple[Floats, ...]) -> Valley:
+    """From the sums of 1, g, g^2, g^3, g^4 and of y, y*g, y*g^2, y*y."""
+    n, g1, g2, g3, g4, y1, yg, ygg, yy = sums
+    t, s = shares(z)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        spread = g2 - g1 * g1 / n
+        tilt = np.where(spread > 1e-14 * g2, (yg - g1 * y1 / n) / spread, 0.0)
+        a = np.where(t > 0, tilt / t, 0.0)
+        b2 = mean + (y1 - tilt * g1) / n - a
+        h2 = n + 2 * t * g1 + t * t * g2
+        alone = np.maximum((mean * (n + t * g1) + y1 + t * yg) / h2, 0.0)
+    is_flat = ~(tilt > 0)
+    is_bound = ~is_flat & (b2 < 0)
+    a = np.where(is_flat, 0.0, np.where(is_bound, alone, a))
+    b2 = np.where(is_flat, np.maximum(mean + y1 / n, 0.0), np.where(is_bound, 0.0, b2))
+    level, tilt = a + b2 - mean, a * t
+    error = yy - 2 * level * y1 - 2 * tilt * yg + level * level * n + 2 * level * tilt * g1 + tilt * tilt * g2
+    slope = -2 * a * t * s * ((yg - level * g1 - tilt * g2) + t * (ygg - level * g2 - tilt * g3))
+    # How fast the slope changes, had the curve no bend of its own: what a change of z does that a and b2 can't undo.
+    vv, v1, vg = g2 + 2 * t * g3 + t * t * g4, g1 + t * g2, g2 + t * g3
+    with np.errstate(divide="ignore", invalid="ignore"):
+        free = vv - v1 * v1 / n - np.where(spread > 0, (vg - g1 * v1 / n) ** 2 / spread, 0.0)
+        bound = vv - (v1 + t * vg) ** 2 / h2
+    bend = 2 * (a * t * s) ** 2 * np.maximum(np.where(is_bound, bound, free), 0.0)
+    return Valley(z, a, b2, np.maximum(error, 0.0), slope, bend)
+
+
+def _valley_starts(bins: Bins, low: float, high: float) -> tuple[list[tuple[float, float, float]], float]:
+    """(left, start, right) of the deepest valleys, each narrowed on the bins, and the squared error of the deepest."""
+    grid = np.linspace(low, high, int(min((high - low) / _Z_SPACING, 1000)) + 2)
+    errors = _errors(bins, grid)
+    padded = np.concatenate(([np.inf], errors, [np.inf]))
+    places = np.flatnonzero((padded[1:-1] <= padded[:-2]) & (padded[1:-1] < padded[2:]))
+    if not len(places):
+        places = np.array([int(np.argmin(errors))])
+    starts = []
+    for place in places[np.argsort(errors[places], kind="stable")][:_MOST_VALLEYS]:
+        left, right = grid[max(place - 1, 0)], grid[min(place + 1, len(grid) - 1)]
+        near = np.linspace(left, right, 33)
+        deep = _errors(bins, near)
+        starts.append((float(deep.min()), (float(left), float(near[np.argmin(deep)]), float(right))))
+    least = min(depth for depth, _ in starts)
+    return [start for depth, start in starts if depth <= _HOPELESS * least], least
+
+
+def _bottom(points: Points, left: float, start: float, right: float) -> Valley:
+    """Where the slope is 0 on all points: Gauss-Newton once, secants after it, halving where they leave the bracket."""
+    here = valley(points, start)
+    best, before = here, None
+    for _ in range(60):
+        z, slope = float(here.z[0]), float(here.slope[0])
+        if slope > 0:
+            right = z
+        else:
+            left = z
+        bend = float(here.bend[0])
+        if before is not None and slope != before[1]:
+            bend = (slope - before[1]) / (z - before[0])
+        change = -slope / bend if bend > 0 else 0.0
+        following = z + change
+        if bend <= 0 or not left <= following <= right:
+            following = 0.5 * (left + right)
+        before = (z, slope)
+        if abs(following - z) < 1e-9:
+            break
+        here = valley(points, following)
+        if here.squared_error[0] <= best.squared_error[0]:
+            best = here
+    return best

@@ -1,0 +1,64 @@
+"""What other runs tell of a run before it has shown it: fitted numbers, with where they come from.
+
+`python -m traincast.convergence.refit --data DIR` fits them again.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+_LOG_MOST_DROP = float(np.log(3.5))  # further down no published run fell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Annealing:
+    """How much a curve falls when the rate comes down to a hundredth: the logarithm of `drop` is linear in two logs.
+
+    A noisy curve is one that the rate holds up, so it falls far. A low one has little floor below it.
+    """
+
+    intercept: float
+    per_log_noise: float
+    per_log_level: float
+    log_sd: float
+
+    def log_drop(self, noise: float, level: float) -> float:
+        found = self.intercept + self.per_log_noise * np.log(noise) + self.per_log_level * np.log(level)
+        return float(min(found, _LOG_MOST_DROP))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Priors:
+    """Of losses, and of errors (one minus an accuracy). What is not told by members is an error of its own:
+
+    still_sd + moving_sd * (how far the curve is forecast to move) + noise_sd * (noise of one value).
+    """
+
+    loss: Annealing
+    error: Annealing
+    still_sd: float
+    moving_sd: float
+    noise_sd: float
+    decay_probability: float  # of a run of which only the length is known
+    provenance: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Priors:
+        return cls(**{**data, "loss": Annealing(**data["loss"]), "error": Annealing(**data["error"])})
+
+
+@lru_cache(maxsize=1)
+def shipped() -> Priors:
+    """Those that traincast comes with."""
+    text = importlib.resources.files("traincast").joinpath("data/convergence/priors.json").read_text(encoding="utf-8")
+    return Priors.from_dict(json.loads(text))

@@ -1,0 +1,161 @@
+"""What the learning rate does to a curve: slower progress, and a lower floor once it has come down.
+
+A curve falls along the sum of the rates so far, not along steps; and when the rate comes down, the loss falls by what
+its noise had held it up. The second is by far the larger: at a milestone it is a cliff, in a linear decay a slope.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traincast.errors import InputError
+
+Floats = NDArray[np.float64]
+LearningRate = Callable[[float], float] | Mapping[float, float] | Sequence[float] | NDArray[np.floating[Any]]
+
+_KNOTS = 1024
+_LEAST_RATE = 0.01  # below a hundredth, a lower rate lowers nothing more
+_USUAL_DECAY = 0.5  # of a run, where nobody says how it decays
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Schedule:
+    """Rates relative to the highest, linear between knots. What is not known is only what is likely."""
+
+    knots: Floats
+    rates: Floats
+    is_known: bool
+
+    def rate(self, steps: Floats) -> Floats:
+        return np.interp(steps, self.knots, self.rates)
+
+    def progress(self, steps: Floats) -> Floats:
+        """Steps at the highest rate that would have come as far; steps themselves where the rate is a guess."""
+        if not self.is_known:
+            return steps
+        gained = np.diff(self.knots) * 0.5 * (self.rates[1:] + self.rates[:-1])
+        sums = np.r_[0.0, np.cumsum(gained)]
+        beyond = np.maximum(steps - self.knots[-1], 0.0) * max(float(self.rates[-1]), _LEAST_RATE)
+        return np.interp(steps, self.knots, sums) + self.knots[0] + beyond
+
+    def annealed(self, steps: Floats) -> Floats:
+        """How far the rate has come down, in powers of a hundred: 0 at the highest, 0.5 at a tenth of it."""
+        return -0.5 * np.log10(np.maximum(self.rate(steps), _LEAST_RATE))
+
+
+def constant(last_step: float) -> Schedule:
+    """A rate that never changes."""
+    return Schedule(np.array([0.0, max(last_step, 1.0)]), np.ones(2), is_known=True)
+
+
+def usual_decay(total_steps: float) -> Schedule:
+    """What most runs do if nobody says otherwise: constant, then linear to zero at the end."""
+    return Schedule(np.array([0.0, (1 - _USUAL_DECAY) * total_steps, total_steps]), np.array([1.0, 1.0, 0.0]), False)
+
+
+def read_schedule(learning_rate: LearningRate | None, steps: Floats, total_steps: float | None) -> Schedule | None:
+    """From a function of the step, rates by the step from which they hold, or one rate a logged step or any step.
+
+    None where nothing is known of the future. Rates of logged steps alone tell the future only where they fall to zero
+    at the end of the run; a rate that was constant so far may still come down.
+    """
+    if learning_rate is None:
+        return None
+    end = float(total_steps or steps[-1])
+    if callable(learning_rate):
+        knots = np.linspace(0.0, end, _KNOTS)
+        return _schedule(knots, np.array([float(learning_rate(step)) for step in knots]), is_known=True)
+    if isinstance(learning_rate, Mapping):
+        return _stairs(learning_rate, end)
+    rates = np.asarray(learning_rate, float).ravel()
+    if len(rates) == len(steps) and not (total_steps and len(rates) == int(total_steps)):
+        return _continued(_schedule(steps, rates, is_known=False), total_steps)
+    if total_steps and len(rates) in (int(total_steps), int(total_steps) + 1):
+        return _schedule(np.arange(len(rates), dtype=float), rates, is_known=True)
+    raise InputError(
+        f"learning_rate has {len(rates)} rates: give one for each of the {len(steps)} values"
+        f"{f', one for each of {total_steps:g} steps' if total_steps else ''}, a function of the step, or "
+        "{step: rate from it on}."
+    )
+
+
+def _schedule(knots: Floats, rates: Floats, *, is_known: bool) -> Schedule:
+    is_finite = np.isfinite(rates)
+    if not is_finite.any() or (rates[is_finite] < 0).any() or not rates[is_finite].max() > 0:
+        raise InputError("Learning rates are finite, not below 0, and not all 0.")
+    knots, rates = knots[is_finite], rates[is_finite]
+    # A warm-up is no decay: before its peak the rate counts as the peak for the floor, and little is lost in progress.
+    rates = rates / rates.max()
+    rates[: int(np.argmax(rates))] = 1.0
+    return Schedule(knots, rates, is_known)
+
+
+def _stairs(milestones: Mapping[float, float], end: float) -> Schedule:
+    """Each rate holds from its step on; the first also before."""
+    places = sorted(float(step) for step in milestones)
+    if not places:
+        raise InputError("learning_rate is empty: give {step: rate from it on}.")
+    values = [float(milestones[step]) for step in sorted(milestones)]
+    narrow = 1e-9 * max(end, 1.0)
+    knots, rates = [0.0], [values[0]]
+    for place, before, after in zip(places[1:], values, values[1:], strict=False):
+        knots += [place - narrow, place]
+        rates += [before, after]
+    return _schedule(np.array([*knots, max(end, knots[-1] + 1.0)]), np.array([*rates, values[-1]]), is_known=True)
+
+
+def _continued(seen: Schedule, total_steps: float | None) -> Schedule | None:
+    """A rate that has begun to fall steadily is taken to reach zero at the end of the run, along the same line."""
+    last = float(seen.rates[-1])
+    if total_steps is None or total_steps <= seen.knots[-1]:
+        return Schedule(seen.knots, seen.rates, is_known=True)
+    if last > 0.999:
+        return None
+    late = seen.knots > seen.knots[0] + 0.8 * (seen.knots[-1] - seen.knots[0])
+    is_steady = late.sum() >= 3 and np.unique(np.round(seen.rates[late], 6)).size > late.sum() // 2
+    end_rate = 0.0 if is_steady else last  # stairs: the next one is not known
+    return Schedule(np.r_[seen.knots, total_steps], np.r_[seen.rates, end_rate], is_known=is_steady)
+
+
+def schedule_of_words(text: str, total_steps: float | None) -> LearningRate:
+    """'constant', 'linear', 'cosine', 'linear:0.4' (over the last 40 % of the run) or '0.1,0.01@32000,0.001@48000'."""
+    name, _, share_text = text.strip().lower().partition(":")
+    if name == "constant" and not share_text:
+        return lambda step: 1.0
+    if name in ("linear", "cosine"):
+        if total_steps is None:
+            raise InputError(f"A learning rate that is '{text}' needs the length of the run: give its total steps.")
+        share = _number(share_text or "1", text)
+        if not 0 < share <= 1:
+            raise InputError(f"'{text}': a share of the run is above 0 and at most 1, not {share:g}.")
+        return partial(_decayed, name == "cosine", (1 - share) * total_steps, total_steps)
+    rates = {}
+    for part in text.split(","):
+        rate, at, place = part.partition("@")
+        rates[_number(place if at else "0", text)] = _number(rate, text)
+    return rates
+
+
+def _decayed(is_cosine: bool, start: float, end: float, step: float) -> float:
+    done = min(max((step - start) / (end - start), 0.0), 1.0)
+    return 0.5 * (1.0 + math.cos(math.pi * done)) if is_cosine else 1.0 - done
+
+
+def _number(word: str, text: str) -> float:
+    try:
+        value = float(word)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value >= 0):
+        raise InputError(
+            f"'{text}' is no learning rate: write constant, linear, cosine, linear:0.4 (the last 40 % of the run), or "
+            "rates with the steps from which they hold, 0.1,0.01@32000."
+        )
+    return value

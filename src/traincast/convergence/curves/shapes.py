@@ -1,0 +1,82 @@
+"""Power laws above a floor, on a grid: how well each goes through the points, without any search.
+
+    value = floor + scale * (progress / last) ** -exponent
+
+For every exponent and floor of a grid the scale follows by least squares of relative errors, points that are far off
+counting less. The grid's likelihoods are a posterior: no start to choose, no local optimum, some milliseconds. Three
+windows begin at 5, 20 and 45 % of what was seen, as the first part of a run often follows another law than the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+EXPONENTS = np.geomspace(0.02, 2.5, 26)
+_FLOORS = np.array([0.0, 0.3, 0.5, 0.65, 0.78, 0.87, 0.93, 0.97, 0.99])  # of the lowest value in the window
+_WINDOWS = ((0.05, 0.2), (0.2, 0.4), (0.45, 0.4))  # where it begins, and how much it counts
+_TOLERANCE = 0.004  # relative: no law is better than this
+_MOST_POINTS = 25.0  # neighbouring points err together, so more of them tell no more
+_USUAL_EXPONENT, _EXPONENT_LOG_SD = 0.3, 1.0
+_ROUNDS = 3
+_LEAST_WEIGHT = 1e-4
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Shapes:
+    """Laws, one entry each: weights sum to 1. `log_evidence` compares them with laws of other data."""
+
+    exponent: Floats
+    floor: Floats
+    scale: Floats
+    weight: Floats
+    log_evidence: float
+
+    def values(self, ratio: Floats) -> Floats:
+        """One row a law, one column a ratio of progress to that of the last point."""
+        return self.floor[:, None] + self.scale[:, None] * ratio[None, :] ** -self.exponent[:, None]
+
+
+def fit_shapes(progress: Floats, values: Floats, counts: Floats) -> Shapes:
+    """All laws of the grid in all windows, without those that hardly count."""
+    ratio = progress / progress[-1]
+    found = [_in_window(ratio, values, counts, start) for start, _ in _WINDOWS]
+    shares = np.array([share for _, share in _WINDOWS])
+    weight = np.concatenate([share * own[3] for (_, share), own in zip(_WINDOWS, found, strict=True)])
+    keeps = weight > _LEAST_WEIGHT
+    exponent, floor, scale = (np.concatenate([own[part] for own in found])[keeps] for part in range(3))
+    evidence = float(shares @ np.array([own[4] for own in found]))
+    return Shapes(exponent, floor, scale, weight[keeps] / weight[keeps].sum(), evidence)
+
+
+def _in_window(
+    ratio: Floats, values: Floats, counts: Floats, start: float
+) -> tuple[Floats, Floats, Floats, Floats, float]:
+    seen = ratio >= start
+    if seen.sum() < 4:
+        seen = np.arange(len(ratio)) >= len(ratio) - 4
+    powers = ratio[seen] ** -EXPONENTS[:, None]
+    own, count = values[seen], counts[seen]
+    floors = _FLOORS * own.min()
+    above = own[None, :] - floors[:, None]
+    share = count / count.sum()
+    trust = np.broadcast_to(share / own**2, (len(EXPONENTS), len(_FLOORS), len(own)))
+    for _ in range(_ROUNDS):
+        scale = np.einsum("en,fn,efn->ef", powers, above, trust) / np.einsum("en,efn->ef", powers**2, trust)
+        scale = np.maximum(scale, 0.0)
+        off = np.abs((floors[None, :, None] + scale[:, :, None] * powers[:, None, :]) / own - 1.0)
+        usual = 1.48 * np.median(off, axis=2, keepdims=True) + _TOLERANCE
+        trust = share / own**2 / np.maximum(1.0, off / (2.0 * usual))
+    squares = (np.minimum(off, 3.0 * usual) ** 2 * share).sum(axis=2) + _TOLERANCE**2
+    n = min(float(len(own)), _MOST_POINTS)
+    prior = -0.5 * (np.log(EXPONENTS / _USUAL_EXPONENT) / _EXPONENT_LOG_SD) ** 2
+    log_weight = -0.5 * n * np.log(squares) + prior[:, None]
+    highest = float(log_weight.max())
+    weight = np.exp(log_weight - highest)
+    exponents, all_floors = np.meshgrid(EXPONENTS, floors, indexing="ij")
+    total = weight.sum()
+    return exponents.ravel(), all_floors.ravel(), scale.ravel(), weight.ravel() / total, highest + float(np.log(total))

@@ -1,0 +1,1 @@
+"""Training logs of any origin, read into series of one global step."""

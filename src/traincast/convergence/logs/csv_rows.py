@@ -1,0 +1,271 @@
+"""CSV tables, fed piece by piece: the header says what is read, blocks under other headers are told apart."""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+
+import numpy as np
+
+from traincast.convergence.logs import names
+from traincast.convergence.logs.fast_cells import number_in, numbers_of
+from traincast.convergence.logs.growing import GrowingColumn
+from traincast.convergence.logs.sheet import Facts, Sheet
+from traincast.errors import FileFormatError, InputError
+
+_SEPARATORS = (",", "\t", ";")
+_TEXT_COLUMNS = (*names.RUN_NAMES, *names.SPLIT_COLUMNS)
+_PIECE_BYTES = 1 << 19  # of which the arrays still fit the cache
+
+
+class CsvReader:
+    """Reads whole lines as they come. A second header begins a new block; the same header again is a resumed run."""
+
+    def __init__(self, path: str, columns: Mapping[str, str] | None = None, n_bytes: int = 0) -> None:
+        """`n_bytes` of lines are expected: room for as many is kept."""
+        self._path = path
+        self._n_bytes = n_bytes
+        self._roles = dict(columns or {})
+        self._blocks: list[_Block] = []
+        self._title: str | None = None  # a line without cells above a header: "# validation"
+        self._n_unreadable = 0
+
+    def feed(self, data: bytes) -> None:
+        """Some more whole lines."""
+        position = 0
+        while not self._blocks and position < len(data):
+            line, position = _next_line(data, position)
+            self._open(line)
+        while position < len(data):
+            end = (
+                data.rfind(b"\n", position, position + _PIECE_BYTES) + 1 or data.find(b"\n", position) + 1 or len(data)
+            )
+            self._piece(data[position:end])
+            position = end
+
+    def _piece(self, data: bytes) -> None:
+        block = self._blocks[-1]
+        read = None
+        if not block.words and data.endswith(b"\n"):
+            wanted = list(block.wanted.values())
+            read = numbers_of(data, separator=block.separator.encode(), n_columns=len(block.header), wanted=wanted)
+        if read is None:
+            self._slowly(data)
+            return
+        if read and not block.columns:
+            block.expect(1024 + int(1.1 * len(read[0]) * self._n_bytes / len(data)))
+        for name, values in zip(block.wanted, read, strict=True):
+            block.columns[name].append(values)
+
+    def _slowly(self, data: bytes) -> None:
+        """Line by line: quoted cells, text, missing cells, blank lines, another header."""
+        pending: list[list[str]] = []
+        for cells in self._cells(data):
+            if not any(cell.strip() for cell in cells):
+                continue
+            if _is_header(cells, self._blocks[-1]):
+                self._blocks[-1].add(pending)
+                pending = []
+                self._again(cells)
+            elif len(cells) == 1 and len(self._blocks[-1].header) > 1:
+                self._title = cells[0]
+            elif not any(map(_is_number, cells)) or len(cells) > len(self._blocks[-1].header):
+                self._n_unreadable += 1
+            else:
+                if len(cells) < len(self._blocks[-1].header):
+                    self._n_unreadable += 1  # a line cut short: what it has is used
+                pending.append(cells)
+        self._blocks[-1].add(pending)
+
+    def _cells(self, data: bytes) -> Iterator[list[str]]:
+        lines = data.decode("utf-8", "replace").splitlines()
+        try:
+            yield from csv.reader(lines, delimiter=self._blocks[-1].separator, skipinitialspace=True)
+        except csv.Error as error:
+            raise FileFormatError(f"'{self._path}' is not a CSV table: {error}.") from None
+
+    def _open(self, line: str) -> None:
+        """The first header."""
+        text = line.strip().lstrip("\ufeff")
+        if not text or (text.startswith("#") and not any(mark in text for mark in _SEPARATORS)):
+            self._title = text or self._title
+            return
+        text = text.removeprefix("#").strip()
+        separator = max(_SEPARATORS, key=text.count)
+        cells = next(csv.reader([text], delimiter=separator, skipinitialspace=True))
+        if all(_is_number(cell) for cell in cells if cell.strip()):
+            raise FileFormatError(
+                f"'{self._path}' begins with numbers, not with a header that names its columns: add a first line such "
+                "as 'epoch,step,loss,accuracy'."
+            )
+        self._blocks.append(_Block([cell.strip() for cell in cells], separator, self._roles, self._path, self._title))
+        self._title = None
+
+    def _again(self, cells: Sequence[str]) -> None:
+        """Another header: the same one resumes the block that has it."""
+        header = [cell.strip() for cell in cells]
+        if header != self._blocks[-1].header or self._title is not None:
+            separator = self._blocks[-1].separator
+            self._blocks.append(_Block(header, separator, self._roles, self._path, self._title))
+        self._blocks[-1].resumed.append(self._blocks[-1].n_rows)
+        self._title = None
+
+    def resume(self) -> None:
+        """What follows is of a run that was started again."""
+        if self._blocks:
+            self._blocks[-1].resumed.append(self._blocks[-1].n_rows)
+
+    def sheets(self) -> list[Sheet]:
+        if not self._blocks:
+            raise FileFormatError(f"'{self._path}' has no lines to read.")
+        sheets: list[Sheet] = []
+        for block in self._blocks:
+            sheet = block.sheet()
+            if sheets and _continues(sheets[-1], sheet):
+                sheets[-1] = _joined(sheets[-1], sheet)
+            else:
+                sheets.append(sheet)
+        if not sum(sheet.n_rows for sheet in sheets):
+            found = ", ".join(self._blocks[0].header)
+            rows = "no row with a number in it" if self._n_unreadable else "no rows yet"
+            raise FileFormatError(f"'{self._path}' has a header ({found}) and {rows}.")
+        return sheets
+
+    @property
+    def facts(self) -> Facts:
+        return Facts()
+
+    @property
+    def remarks(self) -> list[str]:
+        if not self._n_unreadable:
+            return []
+        return [f"{self._n_unreadable} lines are cut short or are not rows of the table."]
+
+
+class _Block:
+    """Rows under one header."""
+
+    def __init__(
+        self, header: list[str], separator: str, roles: Mapping[str, str], path: str, title: str | None
+    ) -> None:
+        self.separator, self.header = separator, header
+        self.split = names.split_of(title) if title else None
+        self.resumed: list[int] = []
+        called = _renamed(header, roles, path)
+        self.words: dict[str, tuple[int, ...]] = {
+            name: (at,) for at, name in enumerate(called) if names.plain(name) in _TEXT_COLUMNS
+        }
+        if "run" in roles:  # several columns may tell runs apart: 'n_gpus,batch'
+            self.words["run"] = tuple(_position(header, given, "run", path) for given in roles["run"].split(","))
+        self.wanted = {name: at for at, name in enumerate(called) if name not in self.words and _is_used(name)}
+        self.columns: dict[str, GrowingColumn] = defaultdict(GrowingColumn)
+        self.texts: dict[str, list[str]] = defaultdict(list)
+
+    def expect(self, n_rows: int) -> None:
+        self.columns |= {name: GrowingColumn(n_rows) for name in self.wanted}
+
+    def add(self, rows: list[list[str]]) -> None:
+        for name, at in self.wanted.items():
+            cells = [row[at] if at < len(row) else "" for row in rows]
+            self.columns[name].append(np.array([_cell_number(cell) for cell in cells], float))
+        for name, places in self.words.items():
+            self.texts[name] += ["/".join(row[at].strip() for at in places if at < len(row)) for row in rows]
+
+    @property
+    def n_rows(self) -> int:
+        some = next(iter(self.wanted), None)
+        return 0 if some is None else len(self.columns[some])
+
+    def sheet(self) -> Sheet:
+        columns = {name: self.columns[name].values for name in self.wanted}
+        words = {name: tuple(self.texts[name]) for name in self.words}
+        return Sheet(columns=columns, words=words, split=self.split, resumed=tuple(sorted(set(self.resumed))))
+
+
+def _renamed(header: list[str], roles: Mapping[str, str], path: str) -> list[str]:
+    """The header with what the user says about it; two columns of one name are told apart."""
+    called = list(header)
+    for role, given in roles.items():
+        if role != "run":
+            called[_position(header, given, role, path)] = role
+    seen: dict[str, int] = defaultdict(int)
+    for at, name in enumerate(called):
+        seen[name] += 1
+        if seen[name] > 1:
+            called[at] = f"{name}.{seen[name]}"
+    return called
+
+
+def _position(header: list[str], given: str, role: str, path: str) -> int:
+    if given.strip() not in header:
+        raise InputError(f"'{path}' has no column '{given.strip()}' for {role}: it has {', '.join(header)}.")
+    return header.index(given.strip())
+
+
+def _is_used(name: str) -> bool:
+    low = names.plain(name)
+    known = {
+        *names.STEP_NAMES,
+        *names.EPOCH_NAMES,
+        *(one for some in names.FACT_NAMES.values() for one in some),
+        "value",
+    }
+    return (
+        low in known or names.clock_of([name]) is not None or names.is_rate(name) or names.metric_of(name) is not None
+    )
+
+
+def _continues(before: Sheet, sheet: Sheet) -> bool:
+    """Whether a block goes on with the same counter of steps: it has metrics that the one before had."""
+    metrics = [{name for name in one.columns if names.metric_of(name)} for one in (before, sheet)]
+    return before.split == sheet.split and bool(metrics[0] & metrics[1])
+
+
+def _joined(before: Sheet, after: Sheet) -> Sheet:
+    columns = {}
+    for name in {**before.columns, **after.columns}:
+        parts = [one.columns.get(name, np.full(one.n_rows, np.nan)) for one in (before, after)]
+        columns[name] = np.concatenate(parts)
+    words = {
+        name: before.words.get(name, ("",) * before.n_rows) + after.words.get(name, ("",) * after.n_rows)
+        for name in {**before.words, **after.words}
+    }
+    resumed = (*before.resumed, *(row + before.n_rows for row in after.resumed))
+    return Sheet(columns=columns, words=words, split=before.split, resumed=resumed)
+
+
+def _next_line(data: bytes, position: int) -> tuple[str, int]:
+    end = data.find(b"\n", position) + 1 or len(data)
+    return data[position:end].decode("utf-8", "replace"), end
+
+
+def _is_header(cells: Sequence[str], block: _Block) -> bool:
+    """Names and no number, most of which we know or have read before."""
+    named = [cell.strip() for cell in cells if cell.strip()]
+    if len(named) < 2 or any(map(_is_number, named)):
+        return False
+    return sum(name in block.header or _is_used(name) for name in named) * 2 > len(named)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _cell_number(cell: str) -> float:
+    """A number, a percentage, or a time of day as seconds since 1970."""
+    text = cell.strip()
+    value = number_in(text.removesuffix("%"))
+    if value != value and text.count(",") == 1:
+        value = number_in(text.replace(",", "."))  # a decimal comma
+    if value == value or len(text) < 8:
+        return value
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return np.nan

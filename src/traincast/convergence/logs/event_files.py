@@ -1,0 +1,183 @@
+"""TensorBoard's event files, read without TensorBoard (its package brings a web server, gRPC and protobuf).
+
+A file is a row of records: length, a checksum of it, the data, a checksum of them. The data are a protocol buffer, of
+which we need four fields: when, at which step, which tag, which number. Older writers store a number as such, newer
+ones as a tensor with one element.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+from traincast.convergence.logs import names
+from traincast.convergence.logs.sheet import RowCollector, Sheet
+from traincast.errors import FileFormatError, InputError
+
+_HEADER = struct.Struct("<QI")
+_LONGEST_RECORD = 1 << 30
+_FLOAT, _DOUBLE = 1, 2  # TensorFlow's numbers for the types
+Field = tuple[int, int | bytes]  # number of the field, and what it holds
+
+
+def event_paths(path: Path) -> list[Path]:
+    """The event files of a folder and of the folders in it."""
+    found = sorted(one for one in path.rglob("*tfevents*") if one.is_file())
+    if not found:
+        raise InputError(f"The folder '{path}' has no event files (their names contain 'tfevents').")
+    return found
+
+
+def is_event_file(start: bytes) -> bool:
+    """Whether the first bytes are a record whose length has the right checksum."""
+    if len(start) < _HEADER.size:
+        return False
+    length, checksum = _HEADER.unpack_from(start)
+    return 0 < length < _LONGEST_RECORD and checksum == _masked_crc(start[:8])
+
+
+def event_sheets(paths: list[Path], root: Path) -> tuple[list[Sheet], list[str]]:
+    """The numbers of all files in the order in which they were written. A folder 'validation' says so of its tags."""
+    events: list[tuple[float, float, dict[str, float]]] = []
+    remarks: list[str] = []
+    for path in paths:
+        split = names.split_of(str(path.parent.relative_to(root))) if path != root else None
+        data = path.read_bytes()
+        for wall_s, step, values in _scalars(data, path, remarks):
+            events.append((wall_s, step, {_called(tag, split): value for tag, value in values.items()}))
+    events.sort(key=lambda event: event[0])  # files of one run interleave
+    rows = RowCollector()
+    for wall_s, step, values in events:
+        counter = (
+            "epoch"
+            if all(names.plain(tag).startswith(("epoch_", "train_epoch_", "validation_epoch_")) for tag in values)
+            else "step"
+        )
+        rows.add({**values, counter: step, "wall_time": wall_s})
+    if not rows.n_rows:
+        raise FileFormatError(f"'{root}' has no numbers in its events: only scalars can be read.")
+    return [rows.sheet()], remarks
+
+
+def _called(tag: str, split: str | None) -> str:
+    """A tag as a column; what Keras calls 'epoch_loss' in a folder 'validation' is 'validation/epoch_loss'."""
+    metric = names.metric_of(tag)
+    return f"{split}/{tag}" if split is not None and metric is not None and metric.split is None else tag
+
+
+def _scalars(data: bytes, path: Path, remarks: list[str]) -> Iterator[tuple[float, float, dict[str, float]]]:
+    for record in _records(data, path, remarks):
+        wall_s, step, values = 0.0, 0, dict[str, float]()
+        try:
+            for number, held in _fields(record):
+                if number == 1 and isinstance(held, bytes):
+                    wall_s = struct.unpack("<d", held)[0]
+                elif number == 2 and isinstance(held, int):
+                    step = held
+                elif number == 5 and isinstance(held, bytes):
+                    values = dict(_summary(held))
+        except (IndexError, struct.error, UnicodeDecodeError):
+            remarks.append(f"A record of '{path.name}' cannot be read and is left out.")
+            continue
+        if values:
+            yield wall_s, float(step), values
+
+
+def _records(data: bytes, path: Path, remarks: list[str]) -> Iterator[bytes]:
+    position = 0
+    while position + _HEADER.size <= len(data):
+        length, checksum = _HEADER.unpack_from(data, position)
+        if checksum != _masked_crc(data[position : position + 8]):
+            if position == 0:
+                raise FileFormatError(f"'{path}' is not an event file of TensorBoard: its first record is damaged.")
+            remarks.append(f"'{path.name}' is damaged after {position} bytes: what follows is left out.")
+            return
+        position += _HEADER.size
+        if position + length + 4 > len(data):
+            return  # still being written
+        yield data[position : position + length]
+        position += length + 4
+
+
+def _summary(data: bytes) -> Iterator[tuple[str, float]]:
+    for number, held in _fields(data):
+        if number == 1 and isinstance(held, bytes):
+            tag, value = None, None
+            for inner, content in _fields(held):
+                if inner == 1 and isinstance(content, bytes):
+                    tag = content.decode()
+                elif inner == 2 and isinstance(content, bytes):
+                    value = struct.unpack("<f", content)[0]
+                elif inner == 8 and isinstance(content, bytes):
+                    value = _tensor(content)
+            if tag is not None and value is not None:
+                yield tag, value
+
+
+def _tensor(data: bytes) -> float | None:
+    """The one number of a tensor; None for more than one, or another type."""
+    dtype, content = 0, b""
+    for number, held in _fields(data):
+        if number == 1 and isinstance(held, int):
+            dtype = held
+        elif number in (4, 5, 6) and isinstance(held, bytes):
+            content = held
+    if dtype == _FLOAT and len(content) == 4:
+        return float(struct.unpack("<f", content)[0])
+    if dtype == _DOUBLE and len(content) == 8:
+        return float(struct.unpack("<d", content)[0])
+    return None
+
+
+def _fields(data: bytes) -> Iterator[Field]:
+    """The fields of a protocol buffer: whole numbers as such, all else as bytes."""
+    position = 0
+    while position < len(data):
+        key, position = _varint(data, position)
+        kind = key & 7
+        if kind == 0:
+            value, position = _varint(data, position)
+            yield key >> 3, value
+            continue
+        if kind == 2:
+            size, position = _varint(data, position)
+        elif kind in (1, 5):
+            size = 8 if kind == 1 else 4
+        else:
+            raise IndexError(f"wire type {kind}")
+        if position + size > len(data):
+            raise IndexError("a field ends after its message")
+        yield key >> 3, data[position : position + size]
+        position += size
+
+
+def _varint(data: bytes, position: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[position]
+        value |= (byte & 0x7F) << shift
+        position, shift = position + 1, shift + 7
+        if byte < 0x80:
+            return value, position
+
+
+def _crc_table() -> list[int]:
+    table = []
+    for byte in range(256):
+        for _ in range(8):
+            byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
+        table.append(byte)
+    return table
+
+
+_CRC_TABLE = _crc_table()
+
+
+def _masked_crc(data: bytes) -> int:
+    """CRC-32C, turned by 15 bits and shifted, as the record format asks for."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = crc >> 8 ^ _CRC_TABLE[(crc ^ byte) & 0xFF]
+    crc ^= 0xFFFFFFFF
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF

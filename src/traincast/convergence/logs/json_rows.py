@@ -1,0 +1,125 @@
+"""JSON lines (our own, W&B's history) and the state that Hugging Face's Trainer leaves behind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from traincast.convergence.logs import names
+from traincast.convergence.logs.fast_cells import number_in
+from traincast.convergence.logs.sheet import Facts, RowCollector, Sheet
+from traincast.errors import FileFormatError, InputError
+
+_DEEPEST = 3  # {"train": {"loss": ...}} is 'train/loss'; deeper trees are no metrics
+
+
+class JsonLinesReader:
+    """One object per line. Lines that are not are counted."""
+
+    def __init__(self, path: str, columns: Mapping[str, str] | None = None) -> None:
+        self._path = path
+        self._roles = {given: role for role, given in (columns or {}).items()}
+        self._seen: set[str] = set()
+        self._rows = RowCollector()
+        self._n_bad = 0
+
+    def feed(self, data: bytes) -> None:
+        for line in data.split(b"\n"):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError):
+                row = None
+            if isinstance(row, dict):
+                self._add(row)
+            else:
+                self._n_bad += 1
+
+    def _add(self, row: Mapping[str, Any]) -> None:
+        flat = dict(_flat(row))
+        self._seen.update(flat)
+        numbers, words = numbers_and_words({self._roles.get(name, name): value for name, value in flat.items()})
+        if numbers:
+            self._rows.add(numbers, words)
+
+    def resume(self) -> None:
+        self._rows.resume()
+
+    def sheets(self) -> list[Sheet]:
+        for given, role in self._roles.items():
+            if given not in self._seen:
+                raise InputError(
+                    f"'{self._path}' has no key '{given}' for {role}: it has {', '.join(sorted(self._seen))}."
+                )
+        if not self._rows.n_rows:
+            raise FileFormatError(f"'{self._path}' has no line that is a JSON object with numbers.")
+        return [self._rows.sheet()]
+
+    @property
+    def facts(self) -> Facts:
+        return Facts()
+
+    @property
+    def remarks(self) -> list[str]:
+        return [f"{self._n_bad} lines are not JSON objects and are left out."] if self._n_bad else []
+
+
+def numbers_and_words(row: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, str]]:
+    """What can be a number, and the words that tell runs and splits apart."""
+    numbers: dict[str, float] = {}
+    words: dict[str, str] = {}
+    for name, value in row.items():
+        if names.plain(name) in (*names.RUN_NAMES, *names.SPLIT_COLUMNS):
+            words[name] = str(value)
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            numbers[name] = float(value) if value == value else float("inf")
+        elif isinstance(value, str) and (number := number_in(value)) == number:
+            numbers[name] = number  # W&B writes "NaN" and "Infinity" as text
+    return numbers, words
+
+
+def _flat(row: Mapping[str, Any], above: str = "", depth: int = 1) -> Iterator[tuple[str, Any]]:
+    for name, value in row.items():
+        if isinstance(value, dict) and depth < _DEEPEST:
+            yield from _flat(value, f"{above}{name}/", depth + 1)
+        else:
+            yield f"{above}{name}", value
+
+
+def trainer_state(data: bytes, path: str) -> tuple[list[Sheet], Facts, list[str]]:
+    """`trainer_state.json`: its log, its plan, and what to know about them."""
+    try:
+        state = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise FileFormatError(f"'{path}' is not a whole JSON file: {error}.") from None
+    history = state.get("log_history") if isinstance(state, dict) else None
+    if not isinstance(history, list):
+        raise FileFormatError(f"'{path}' is not a Trainer's state: it has no list 'log_history'.")
+    rows, remarks = RowCollector(), []
+    for row in history:
+        numbers, words = numbers_and_words(row) if isinstance(row, dict) else ({}, {})
+        if "train_runtime" in numbers and numbers.pop("train_loss", None) is not None:
+            remarks.append("The last row's train_loss is the mean of the whole run and is left out.")
+        if numbers:
+            rows.add(numbers, words)
+    if not rows.n_rows:
+        raise FileFormatError(f"'{path}' has an empty 'log_history'.")
+    facts = Facts(
+        total_steps=_whole(state.get("max_steps")),
+        n_epochs=_positive(state.get("num_train_epochs")),
+        batch_size=_whole(state.get("train_batch_size")),
+    )
+    if facts.batch_size is not None:
+        remarks.append(f"The batch size {facts.batch_size} is that of one device, as the Trainer writes it.")
+    return [rows.sheet()], facts, remarks
+
+
+def _positive(value: Any) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and 0 < value < float("inf") else None
+
+
+def _whole(value: Any) -> int | None:
+    number = _positive(value)
+    return None if number is None else int(number)

@@ -1,0 +1,120 @@
+"""A training log as the rest of the room sees it: series over one global step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traincast.errors import InputError, close_names
+
+FloatArray = NDArray[np.float64]
+SPLITS = ("train", "validation", "test")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Series:
+    """One metric over time.
+
+    `steps` are completed optimizer steps, strictly increasing; where a log counts epochs only, they are epochs.
+    `seconds` are since the start of the log, never decreasing, NaN where unknown: pauses and restarts stay in them.
+    `kind` is "point" (one batch or one evaluation), "epoch_mean" (counts at the epoch's end) or "running_mean" (a mean
+    since the start of the epoch, of which only the last row of each epoch is kept).
+    """
+
+    name: str
+    metric: str
+    split: str
+    steps: FloatArray
+    values: FloatArray
+    epochs: FloatArray | None = None
+    seconds: FloatArray | None = None
+    kind: str = "point"
+    n_not_finite: int = 0
+    first_not_finite_step: float | None = None
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "metric": self.metric,
+            "split": self.split,
+            "kind": self.kind,
+            "steps": self.steps.tolist(),
+            "values": self.values.tolist(),
+            "epochs": _listed(self.epochs),
+            "seconds": _listed(self.seconds),
+            "n_not_finite": self.n_not_finite,
+            "first_not_finite_step": self.first_not_finite_step,
+        }
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Log:
+    """What a run has written so far.
+
+    `restarts` are the global steps at which the log went back or was begun anew. `remarks` say, one sentence each,
+    what was repaired, taken for granted or left out.
+    """
+
+    path: str
+    format: str
+    series: tuple[Series, ...]
+    learning_rate: Series | None = None
+    steps_per_epoch: float | None = None
+    total_steps: int | None = None
+    n_epochs: float | None = None
+    batch_size: int | None = None
+    restarts: tuple[float, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    def find(self, metric: str, split: str | None = None) -> Series:
+        """The series of a metric ("loss"), or with a name as the log writes it ("val_loss"); the longest of several.
+
+        Without a split, training comes before validation, and validation before test.
+        """
+        if split is not None and split not in SPLITS:
+            raise InputError(f"There is no split '{split}': choose {', '.join(SPLITS)}.")
+        wanted = metric.strip().lower()
+        found = [one for one in self.series if wanted in (one.metric, one.name.lower()) and split in (None, one.split)]
+        if not found:
+            raise InputError(
+                f"'{self.path}' has no {_told(wanted, split)}: {_listing(self.series)}.{self._near(wanted)}"
+            )
+        return min(found, key=lambda one: (SPLITS.index(one.split), -len(one)))
+
+    def _near(self, wanted: str) -> str:
+        return close_names(wanted, [name for one in self.series for name in (one.metric, one.name)])
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "path": self.path,
+            "format": self.format,
+            "series": [one.to_dict() for one in self.series],
+            "learning_rate": None if self.learning_rate is None else self.learning_rate.to_dict(),
+            "steps_per_epoch": self.steps_per_epoch,
+            "total_steps": self.total_steps,
+            "n_epochs": self.n_epochs,
+            "batch_size": self.batch_size,
+            "restarts": list(self.restarts),
+            "remarks": list(self.remarks),
+        }
+
+
+def _told(metric: str, split: str | None) -> str:
+    return f"series '{metric}'" if split is None else f"{split} series '{metric}'"
+
+
+def _listing(series: Sequence[Series]) -> str:
+    """What there is: 'it has loss (train), accuracy (validation)'."""
+    return f"it has {', '.join(f'{one.metric} ({one.split})' for one in series)}" if series else "it has none at all"
+
+
+def _listed(values: FloatArray | None) -> list[float | None] | None:
+    """JSON knows no NaN."""
+    return None if values is None else [None if value != value else value for value in values.tolist()]

@@ -1,0 +1,166 @@
+"""Which format a file has, and its log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from traincast.convergence.logs import names
+from traincast.convergence.logs.building import Origin, log_of
+from traincast.convergence.logs.csv_rows import CsvReader
+from traincast.convergence.logs.event_files import event_paths, event_sheets
+from traincast.convergence.logs.formats import FORMATS, format_of, open_log, undamaged
+from traincast.convergence.logs.json_rows import JsonLinesReader, trainer_state
+from traincast.convergence.logs.log import Log
+from traincast.convergence.logs.mlperf_rows import MlperfReader
+from traincast.convergence.logs.sheet import Facts, Sheet
+from traincast.convergence.logs.text_rows import TextReader
+from traincast.errors import InputError, close_names
+
+_CHUNK_BYTES = 1 << 22  # malloc keeps freed pieces of less for the next ones
+Progress = Callable[[float], None]
+
+
+class LineReader(Protocol):
+    """What every format of lines offers: lines go in as they come, sheets come out at any time."""
+
+    def feed(self, data: bytes) -> None: ...
+    def resume(self) -> None: ...
+    def sheets(self) -> list[Sheet]: ...
+    @property
+    def facts(self) -> Facts: ...
+    @property
+    def remarks(self) -> list[str]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How a log is to be read: what the user says about it."""
+
+    format: str | None = None
+    pattern: str | None = None
+    columns: Mapping[str, str] | None = None
+    steps_per_epoch: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.format is not None and self.format not in FORMATS:
+            raise InputError(f"There is no log format '{self.format}': choose {', '.join(FORMATS)}.")
+        if self.steps_per_epoch is not None and not 0 < self.steps_per_epoch < np.inf:
+            raise InputError(f"steps_per_epoch must be above 0, not {self.steps_per_epoch:g}.")
+        if self.pattern is not None and self.format not in (None, "text"):
+            raise InputError(f"A pattern reads plain text, not {self.format}.")
+
+    def reader(self, path: str, format: str, n_bytes: int = 0) -> LineReader:
+        """`n_bytes` is how long the text is, where that is known."""
+        if format == "csv":
+            return CsvReader(path, self.columns, n_bytes)
+        if format == "mlperf":
+            return MlperfReader(path, self.columns)
+        if format == "text":
+            return TextReader(path, self.columns, self.pattern)
+        return JsonLinesReader(path, self.columns)
+
+    def origin(self, path: str, format: str, facts: Facts, remarks: list[str]) -> Origin:
+        return Origin(
+            path=path, format=format, facts=facts, remarks=tuple(remarks), steps_per_epoch=self.steps_per_epoch
+        )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Runs:
+    """The runs in a file, by name; a file of one run has it under an empty name and no `column`."""
+
+    column: str | None
+    sheets: Mapping[str, list[Sheet]]
+    origin: Origin
+
+    def log(self, run: str) -> Log:
+        return log_of(self.sheets[run], self.origin)
+
+    def chosen(self, run: str | None) -> Log:
+        """The run that is asked for, or the only one."""
+        path, known = self.origin.path, list(self.sheets)
+        if run is not None and run not in known:
+            raise InputError(f"'{path}' has no run '{run}'.{close_names(run, known)} {_told(known)}")
+        if run is None and len(known) > 1:
+            raise InputError(
+                f"'{path}' has {len(known)} runs in its column '{self.column}': choose one with run=. {_told(known)}"
+            )
+        return self.log(known[0] if run is None else run)
+
+
+def read_runs(path: str | Path, reading: Reading, on_progress: Progress | None = None) -> Runs:
+    """Everything in a file, before it is made into logs."""
+    given = Path(path)
+    format = reading.format or format_of(given, reading.pattern)
+    sheets, facts, remarks = _sheets(given, format, reading, on_progress)
+    shown = "wandb" if format in ("csv", "jsonl") and _is_from_wandb(sheets) else format
+    return runs_in(sheets, reading.origin(str(path), shown, facts, remarks))
+
+
+def log_in(reader: LineReader, path: str, format: str, reading: Reading, run: str | None, remarks: list[str]) -> Log:
+    """The log of what a reader has been fed so far."""
+    sheets = reader.sheets()
+    shown = "wandb" if format in ("csv", "jsonl") and _is_from_wandb(sheets) else format
+    return runs_in(sheets, reading.origin(path, shown, reader.facts, [*reader.remarks, *remarks])).chosen(run)
+
+
+def runs_in(sheets: list[Sheet], origin: Origin) -> Runs:
+    """Sheets by the run that a column names."""
+    column = next((name for sheet in sheets if (name := names.first_of(sheet.words, names.RUN_NAMES))), None)
+    if column is None:
+        return Runs(None, {"": sheets}, origin)
+    found: dict[str, list[Sheet]] = {}
+    for sheet in sheets:
+        words = np.array(sheet.words.get(column, ("",) * sheet.n_rows), object)
+        for run in dict.fromkeys(words):
+            found.setdefault(str(run), []).append(sheet.rows(words == run))
+    return Runs(column, found, origin)
+
+
+def _sheets(
+    path: Path, format: str, reading: Reading, on_progress: Progress | None
+) -> tuple[list[Sheet], Facts, list[str]]:
+    if format == "tensorboard":
+        sheets, remarks = event_sheets(event_paths(path) if path.is_dir() else [path], path)
+        return sheets, Facts(), remarks
+    with undamaged(path):
+        if format == "trainer_state":
+            with open_log(path) as file:
+                return trainer_state(file.read(), str(path))
+        reader = reading.reader(str(path), format, path.stat().st_size)
+        for chunk in _chunks(path, on_progress):
+            reader.feed(chunk)
+    return reader.sheets(), reader.facts, reader.remarks
+
+
+def _chunks(path: Path, on_progress: Progress | None) -> Iterator[bytes]:
+    """Whole lines, some megabytes at a time; the last line also without its end."""
+    n_bytes = max(1, path.stat().st_size)
+    with open_log(path) as file:
+        kept = b""
+        raw = getattr(file, "fileobj", None) or file
+        while chunk := file.read(_CHUNK_BYTES):
+            end = chunk.rfind(b"\n") + 1
+            if end:
+                yield kept + chunk[:end]
+                kept = chunk[end:]
+            else:
+                kept += chunk
+            if on_progress is not None:
+                on_progress(min(1.0, raw.tell() / n_bytes))
+        if kept.strip():
+            yield kept
+
+
+def _is_from_wandb(sheets: list[Sheet]) -> bool:
+    return any({"_step", "_runtime", "_timestamp"} & set(sheet.columns) for sheet in sheets)
+
+
+def _told(runs: list[str]) -> str:
+    shown = ", ".join(run or "(no name)" for run in runs[:5])
+    return f"It has {shown}{' and others' if len(runs) > 5 else ''}."

@@ -1,0 +1,135 @@
+"""Priors from runs: how far curves fall when the rate comes down, and how far laws are off by themselves.
+
+Every source counts the same, however many runs it has: 50 runs of one script tell little more than one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traincast.convergence.curves.auto import fit_auto
+from traincast.convergence.curves.priors import Annealing, Priors
+from traincast.convergence.refit.runs import Run
+
+Floats = NDArray[np.float64]
+
+SHARES = (0.2, 0.3, 0.4, 0.5, 0.6)
+_BEGUN = 0.05  # of `annealed`: what is seen of a drop is no longer foretold
+_LEAST_DROP = 0.008
+_RIDGE = 0.02
+_USUAL_LOG_SD = 0.6
+_COVERED = 0.8
+# The family without any drop, to see what the rate's fall adds.
+NO_DROP = Priors(
+    loss=Annealing(intercept=-20.0, per_log_noise=0.0, per_log_level=0.0, log_sd=0.1),
+    error=Annealing(intercept=-20.0, per_log_noise=0.0, per_log_level=0.0, log_sd=0.1),
+    still_sd=0.004,
+    moving_sd=0.3,
+    noise_sd=0.3,
+    decay_probability=0.0,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drop:
+    """How far below the law a run ended, for the whole fall of its rate, and what could be seen of it before."""
+
+    run: Run
+    noise: float
+    level: float
+    drop: float
+
+
+def drops_of(runs: Sequence[Run]) -> list[Drop]:
+    """Of every run whose rate is known and had not come down yet, at several shares of the run."""
+    found = []
+    for run in runs:
+        rates = run.schedule()
+        if rates is None:
+            continue
+        end, now = np.array([run.end]), np.array([0.0])
+        for share in SHARES:
+            points = run.until(share)
+            if points is None:
+                continue
+            now[0] = points.last_step
+            gained = float(rates.annealed(end)[0] - rates.annealed(now)[0])
+            if rates.annealed(now)[0] > _BEGUN or gained < _BEGUN:
+                continue
+            law = fit_auto(points, schedule=rates, total_steps=run.end, priors=NO_DROP).predict(run.end)
+            final = 1.0 - run.final if run.is_accuracy else run.final
+            drop = float(np.log(float(law) / max(final, 1e-4))) / gained
+            found.append(Drop(run=run, noise=points.noise(), level=max(points.level(), 1e-9), drop=drop))
+    return found
+
+
+def fit_annealing(drops: Sequence[Drop], *, is_error: bool) -> Annealing:
+    """Least squares of the logarithm of the drop on those of level and, of an error, noise; sources count the same.
+
+    The noise of a loss tells how it was logged, of one batch or over an epoch; an accuracy is always of a whole set.
+    """
+    sources = [drop.run.source for drop in drops]
+    weight = np.array([1.0 / sources.count(source) for source in sources])
+    seen = np.array([(1.0, np.log(drop.noise), np.log(drop.level)) for drop in drops])
+    sought = np.log(np.maximum([drop.drop for drop in drops], _LEAST_DROP))
+    pull = weight.sum() * np.diag([0.0, _RIDGE if is_error else 1e6, _RIDGE])
+    found = np.linalg.solve(seen.T @ (seen * weight[:, None]) + pull, seen.T @ (sought * weight))
+    off = np.abs(seen @ found - sought)
+    order = np.argsort(off)
+    share = np.cumsum(weight[order]) / weight.sum()
+    log_sd = float(off[order][np.searchsorted(share, _COVERED)]) / 1.2816
+    return Annealing(
+        intercept=float(found[0]),
+        per_log_noise=float(found[1]),
+        per_log_level=float(found[2]),
+        log_sd=max(log_sd, 0.5 * _USUAL_LOG_SD),
+    )
+
+
+def fit_priors(runs: Sequence[Run], drops: Sequence[Drop], provenance: str = "") -> Priors:
+    """Drops first; then the errors that laws have by themselves, widened until p10 to p90 hold four of five runs."""
+    known = replace(
+        NO_DROP,
+        loss=fit_annealing([drop for drop in drops if not drop.run.is_accuracy], is_error=False),
+        error=fit_annealing([drop for drop in drops if drop.run.is_accuracy], is_error=True),
+        decay_probability=0.6,
+        provenance=provenance,
+    )
+    return widened(known, runs)
+
+
+def widened(priors: Priors, runs: Sequence[Run]) -> Priors:
+    """`moving_sd` such that four of five runs end inside, every source counting the same."""
+    sources = [run.source for run in runs]
+    weight = np.array([1.0 / sources.count(source) for source in sources])
+    low, high = 0.05, 1.5
+    for _ in range(6):
+        middle = float(np.sqrt(low * high))
+        tried = replace(priors, moving_sd=middle)
+        inside = np.array([_is_inside(run, tried) for run in runs])
+        if float(inside @ weight / weight.sum()) < _COVERED:
+            low = middle
+        else:
+            high = middle
+    return replace(priors, moving_sd=float(np.sqrt(low * high)))
+
+
+def forecast_of(run: Run, share: float, priors: Priors) -> tuple[float, float, float] | None:
+    """p10, median and p90 of the final value from a share of the run, as a user would ask: length and rate known."""
+    points = run.until(share)
+    if points is None:
+        return None
+    curve = fit_auto(
+        points, schedule=run.schedule(), total_steps=run.end, top=1.0 if run.is_accuracy else None, priors=priors
+    )
+    low, high = curve.interval(run.end)
+    return float(low), float(curve.predict(run.end)), float(high)
+
+
+def _is_inside(run: Run, priors: Priors) -> bool:
+    found = forecast_of(run, 0.4, priors)
+    return found is None or found[0] <= run.final <= found[2]

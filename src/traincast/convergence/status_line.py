@@ -1,0 +1,64 @@
+"""A status in one line: of `watch` where there is no terminal, and of the callbacks."""
+
+from __future__ import annotations
+
+import math
+
+from traincast.convergence.answer import Range
+from traincast.convergence.watching import Status
+from traincast.units import show_duration, show_percent, show_usd
+
+
+def line_of(status: Status) -> str:
+    """'step 120 of 500 (24.0 %), loss 0.61, at the end 0.55 (0.5 to 0.6), 2.1 min left (2.0 min to 2.2 min)'."""
+    parts = [place_of(status), f"{named(status)} {status.value:.4g}"]
+    if status.is_over:
+        return ", ".join([*parts, "over"])
+    if status.end is not None:
+        parts.append(f"at the end {_numbers(status.end)}")
+    if status.left_s is not None:
+        parts.append(f"{times(status.left_s)} left")
+    if status.left_usd is not None:
+        parts.append(f"{show_usd(status.left_usd.p50)} to go")
+    if status.arrival is not None:
+        parts.append(target_of(status))
+    return ", ".join(parts)
+
+
+def place_of(status: Status) -> str:
+    """Where the run is: steps, share, epochs."""
+    length = (
+        "" if status.total_steps is None else f" of {status.total_steps:,.0f} ({show_percent(status.progress or 0)})"
+    )
+    epochs = "" if status.epochs is None else f", epoch {status.epochs:.1f}"
+    return f"step {status.step:,.0f}{length}{epochs}"
+
+
+def named(status: Status) -> str:
+    series = status.series
+    return series.metric if series.split == "train" else f"{series.split} {series.metric}"
+
+
+def target_of(status: Status) -> str:
+    """How likely the target is, and when it is reached."""
+    there = status.arrival
+    assert there is not None
+    chance = f"p({there.target:g}) {show_percent(there.probability)}"
+    if there.from_now_s is None or not math.isfinite(there.from_now_s.p50):
+        return chance
+    cost = "" if there.cost_usd is None else f", {show_usd(there.cost_usd.p50)}"
+    return f"{chance} in {times(there.from_now_s)}{cost}"
+
+
+def times(found: Range) -> str:
+    """'2.1 min (1.9 min to 2.4 min)'."""
+    low, middle, high = (_time(value) for value in (found.p10, found.p50, found.p90))
+    return f"{middle} ({low} to {high})"
+
+
+def _time(value_s: float) -> str:
+    return show_duration(value_s) if math.isfinite(value_s) else "never"
+
+
+def _numbers(found: Range) -> str:
+    return f"{found.p50:.4g} ({found.p10:.4g} to {found.p90:.4g})"

@@ -1,0 +1,70 @@
+"""A rule by which a run is not worth going on: "p(target) < 0.05"."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from traincast.convergence.asked import Asked
+from traincast.convergence.watching import Status
+from traincast.errors import InputError
+
+NAMES = ("p(target)", "loss", "eta_s", "slower")
+N_IN_A_ROW = 3
+_FIRST_SHARE, _FIRST_POINTS = 0.1, 20  # of the run, or points: what comes before them is not judged
+_RULE = re.compile(
+    r"\s*(?P<name>p\s*\(\s*target\s*\)|loss|eta_s|slower)\s*(?P<sign>[<>])\s*(?P<limit>[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?)\s*"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StopRule:
+    """A name, < or >, and a number."""
+
+    name: str
+    is_below: bool
+    limit: float
+
+    def __str__(self) -> str:
+        return f"{self.name} {'<' if self.is_below else '>'} {self.limit:g}"
+
+    def value(self, status: Status) -> float | None:
+        """What the rule is about; None while it is not known."""
+        if self.name == "p(target)":
+            return None if status.arrival is None else status.arrival.probability
+        if self.name == "eta_s":
+            return None if status.left_s is None else status.left_s.p50
+        if self.name == "slower":
+            return status.slower
+        if status.series.metric != "loss":
+            raise InputError(
+                f"--stop-if '{self}' is about a loss, and '{status.series.name}' is watched, a {status.series.metric}: "
+                "add --metric loss."
+            )
+        bad = status.series.first_not_finite_step
+        return math.inf if bad is not None and bad > status.series.steps[-1] else status.value
+
+    def holds(self, status: Status) -> bool:
+        """Not on the first points of a run, of which too little follows."""
+        value = self.value(status)
+        is_early = len(status.series) < _FIRST_POINTS and (status.progress or 0.0) < _FIRST_SHARE
+        if value is None or is_early:
+            return False
+        return value < self.limit if self.is_below else value > self.limit
+
+
+def read_rule(text: str, asked: Asked) -> StopRule:
+    """A rule as it is typed, which needs what is asked: p(target) a target, slower an expected time."""
+    match = _RULE.fullmatch(text)
+    if match is None:
+        raise InputError(
+            f"'{text}' is no rule to stop by: write one of {', '.join(NAMES)}, then < or >, then a number, such as "
+            "'p(target) < 0.05'."
+        )
+    name = re.sub(r"\s", "", match["name"])
+    if name == "p(target)" and asked.target is None:
+        raise InputError(f"--stop-if '{text}' needs a --target.")
+    if name == "slower" and asked.step_s is None:
+        raise InputError(f"--stop-if '{text}' needs the expected time of a step: give --step-s.")
+    return StopRule(name, match["sign"] == "<", float(match["limit"]))

@@ -1,0 +1,56 @@
+"""For the Trainer of transformers: `Trainer(..., callbacks=[ForecastCallback("run.csv")])`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from traincast.errors import MissingExtraError
+from traincast.launch.callbacks.reporter import Reporter, Tell, columns_of
+
+try:
+    from transformers import TrainerCallback
+except ImportError as error:
+    raise MissingExtraError("A callback for the Trainer", extra="hf") from error
+
+
+class ForecastCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not read by the type checker
+    """Writes a row whenever the Trainer logs, and tells every `every_s` seconds when the run will be done."""
+
+    def __init__(
+        self,
+        path: str | Path = "traincast.csv",
+        *,
+        target: float | None = None,
+        every_s: float = 30.0,
+        tell: Tell | None = None,
+    ) -> None:
+        self._reporter = Reporter(path, target=target, every_s=every_s, tell=tell)
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if state.is_world_process_zero:
+            self._reporter.begin(state.max_steps)
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._reporter.works()
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._reporter.waits()
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._reporter.pauses()
+
+    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._reporter.pauses()
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:
+        self._reporter.pauses()
+        if not state.is_world_process_zero or not logs or "train_runtime" in logs:  # a summary of the whole run
+            return
+        numbers = {name: value for name, value in logs.items() if isinstance(value, int | float)}
+        rate = numbers.get("learning_rate")
+        self._reporter.add(state.global_step, epoch=state.epoch, rate=rate, **columns_of(numbers))
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if state.is_world_process_zero:
+            self._reporter.tell()

@@ -1,0 +1,81 @@
+"""For Keras: `model.fit(..., callbacks=[ForecastCallback("run.csv")])`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from traincast.errors import InputError, MissingExtraError
+from traincast.launch.callbacks.reporter import Reporter, Tell, columns_of
+
+try:
+    from keras import ops
+    from keras.callbacks import Callback
+except ImportError as error:
+    raise MissingExtraError("A callback for Keras", extra="keras") from error
+
+
+class ForecastCallback(Callback):  # type: ignore[misc]  # keras is not read by the type checker
+    """Writes a row every `every_steps` steps and after each epoch, and tells when the run will be done.
+
+    Keras reports means since the start of the epoch; a row has the mean since the row before it.
+    """
+
+    def __init__(
+        self,
+        path: str | Path = "traincast.csv",
+        *,
+        every_steps: int = 20,
+        target: float | None = None,
+        every_s: float = 30.0,
+        tell: Tell | None = None,
+    ) -> None:
+        super().__init__()
+        if every_steps < 1:
+            raise InputError(f"A row is written every 1 step or more, not every {every_steps}.")
+        self._reporter = Reporter(path, target=target, every_s=every_s, tell=tell)
+        self._every_steps = every_steps
+        self._epoch, self._step = 0, 0
+        self._n_batches = 0  # in the mean of the row before, of this epoch
+        self._means: dict[str, float] = {}
+
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        steps, epochs = self.params.get("steps"), self.params.get("epochs")
+        self._reporter.begin(steps * epochs if steps and epochs else None)
+
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        self._epoch, self._n_batches, self._means = epoch, 0, {}
+        if steps := self.params.get("steps"):
+            self._step = epoch * steps  # a resumed run begins at its initial_epoch
+
+    def on_train_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+        self._reporter.works()
+
+    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+        self._step += 1
+        n_batches, steps = batch + 1, self.params.get("steps")
+        if n_batches % self._every_steps == 0 or n_batches == steps:
+            self._reporter.pauses()
+            means = columns_of(logs or {})
+            since = {name: self._since(name, mean, n_batches) for name, mean in means.items()}
+            self._n_batches, self._means = n_batches, means
+            epoch = self._epoch + n_batches / steps if steps else None
+            self._reporter.add(self._step, epoch=epoch, rate=self._rate(), **since)
+        self._reporter.waits()
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        self._reporter.pauses()
+        found = {name: value for name, value in columns_of(logs or {}).items() if name.startswith("val_")}
+        self._reporter.add(self._step, epoch=epoch + 1.0, **found)
+
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+        self._reporter.tell()
+
+    def _since(self, name: str, mean: float, n_batches: int) -> float:
+        """The mean of the batches since the row before, out of two means since the start of the epoch."""
+        before = self._means.get(name, 0.0)
+        return (n_batches * mean - self._n_batches * before) / (n_batches - self._n_batches)
+
+    def _rate(self) -> float | None:
+        optimizer = getattr(self.model, "optimizer", None)
+        return None if optimizer is None else float(ops.convert_to_numpy(optimizer.learning_rate))

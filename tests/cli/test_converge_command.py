@@ -1,0 +1,81 @@
+"""`traincast converge`: where runs end, from their logs."""
+
+import json
+
+import numpy as np
+import pytest
+
+from traincast.__main__ import run
+
+STEPS = np.arange(100, 4001, 100)
+LOSSES = 2.0 + 8.0 * STEPS**-0.4
+
+
+@pytest.fixture
+def log(tmp_path):
+    path = tmp_path / "metrics.csv"
+    rows = [f"{step},{loss:.5f},{0.5 * step}" for step, loss in zip(STEPS, LOSSES, strict=True)]
+    path.write_text("\n".join(["step,train_loss,seconds", *rows]) + "\n")
+    return path
+
+
+def answer(capsys, *arguments):
+    assert run(["converge", *map(str, arguments), "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["runs"]
+    return found
+
+
+def test_the_end_the_target_the_time_and_the_bill_are_told(log, capsys):
+    target = 2.0 + 8.0 * 8_000**-0.4
+    found = answer(capsys, log, "--total-steps", 10_000, "--target", target, "--price", 36, "--lr", "constant")
+    assert found["end"]["p50"] == pytest.approx(2.0 + 8.0 * 10_000**-0.4, rel=0.01)
+    assert found["arrival"]["steps"]["p50"] == pytest.approx(8_000, rel=0.15)
+    assert found["left_s"]["p50"] == pytest.approx(0.5 * 6_000, rel=0.01)
+    assert found["left_usd"]["p50"] == pytest.approx(0.01 * 0.5 * 6_000, rel=0.01)  # 36 USD an hour are a cent a second
+    assert found["arrival"]["from_now_s"]["p50"] == pytest.approx(0.5 * 4_000, rel=0.3)
+
+
+def test_a_target_out_of_reach_is_told_with_its_chance(log, capsys):
+    assert run(["converge", str(log), "--target", "1.0", "--total-steps", "6000"]) == 0
+    text = capsys.readouterr().out
+    assert "never" in text
+    assert "will probably not reach 1 in this run: the chance is 0" in text
+
+
+def test_optimus_law_may_be_asked_for(log, capsys):
+    assert answer(capsys, log, "--family", "optimus", "--total-steps", 10_000)["end"]["p50"] > 2.0
+
+
+def test_several_logs_are_answered_together(log, tmp_path, capsys):
+    other = tmp_path / "other.csv"
+    other.write_text(log.read_text())
+    page = tmp_path / "page.html"
+    assert run(["converge", str(log), str(other), "--html", str(page)]) == 0
+    assert "Where 2 runs will end" in capsys.readouterr().out
+    assert "forecast, p10 to p90" in page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "words"),
+    [
+        ("", (), "empty"),
+        ("step,loss\n1,2.0\n", (), "at least 4 finite points"),
+        ("step,loss\n1,2\n2,2\n3,1\n4,1\n", ("--lr", "wavy"), "is no learning rate"),
+        ("step,loss\n1,2\n2,2\n3,1\n4,1\n", ("--lr", "cosine"), "needs the length of the run"),
+        ("step,loss\n1,2\n2,2\n3,1\n4,1\n", ("--metric", "accuracy"), "has no series 'accuracy'"),
+        ("step,loss\n1,2\n2,2\n3,1\n4,1\n", ("--total-steps", "-5"), "above 0"),
+        ("step,loss\n1,2\n2,2\n3,1\n4,1\n", ("--family", "optimos"), "no family 'optimos'"),
+    ],
+)
+def test_bad_input_is_told_in_a_sentence(text, options, words, tmp_path, capsys):
+    path = tmp_path / "log.csv"
+    path.write_text(text)
+    assert run(["converge", str(path), *options]) == 2
+    told = capsys.readouterr().err
+    assert words in told
+    assert "Traceback" not in told
+
+
+def test_a_missing_file_is_named(capsys):
+    assert run(["converge", "nowhere.csv"]) == 2
+    assert "nowhere.csv" in capsys.readouterr().err

@@ -1,0 +1,272 @@
+"""`traincast watch`, from the command line to the exit code."""
+
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from traincast.__main__ import run
+
+HEADER = "step,epoch,train_loss,seconds\n"
+
+
+def rows(first, last, *, every=10, step_s=0.5, late_s=0.0):
+    return [
+        f"{step},{step / 100:g},{1 + 4 * (step / 10) ** -0.5 + 0.01 * (step % 3):.4f},{step_s * step + late_s:.2f}\n"
+        for step in range(first, last + 1, every)
+    ]
+
+
+def write(file, *parts):
+    file.write_text(HEADER + "".join(line for part in parts for line in part))
+    return file
+
+
+def told(capsys, *arguments, code=0):
+    assert run(["watch", *map(str, arguments)]) == code
+    return capsys.readouterr()
+
+
+@pytest.fixture
+def log(tmp_path):
+    return write(tmp_path / "run.csv", rows(10, 400))
+
+
+@pytest.fixture
+def grow(monkeypatch):
+    """Does things to a log while it is watched: one whenever the watch sleeps."""
+
+    def start(*deeds):
+        left = list(deeds)
+
+        def sleep(_):
+            assert left, "the watch goes on although nothing more happens"
+            left.pop(0)()
+
+        monkeypatch.setattr("traincast.cli.watch_loop.time.sleep", sleep)
+
+    return start
+
+
+def append(file, lines):
+    def act():
+        with file.open("a") as out:
+            out.writelines(lines)
+
+    return act
+
+
+def test_one_look_is_one_line(log, capsys):
+    out = told(capsys, log, "--once", "--total-steps", 1000, "--target", 1.5, "--price", 36).out
+    assert out.count("\n") == 1
+    assert out.startswith("step 400 of 1,000 (40.0 %), epoch 4.0, loss 1.6")
+    assert re.search(r", 5\.00 min \(4\.\d+ min to 5\.\d+ min\) left, \$3\.00 to go, p\(1\.5\) [\d.]+ %", out)
+
+
+def test_json_is_one_object_a_line(log, capsys):
+    (line,) = told(capsys, log, "--once", "--json", "--total-steps", 1000, "--target", 1.5).out.splitlines()
+    data = json.loads(line)
+    assert (data["step"], data["total_steps"], data["progress"], data["is_over"]) == (400.0, 1000.0, 0.4, False)
+    assert data["left_s"]["p50"] == pytest.approx(300.0)
+    assert 0 <= data["arrival"]["probability"] <= 1
+    assert (data["warnings"], data["n_restarts"]) == ([], 0)
+
+
+def test_it_ends_by_itself_when_the_run_is_over(log, capsys):
+    assert told(capsys, log, "--total-steps", 400).out.rstrip().endswith(", over")
+
+
+def test_every_update_is_a_line_until_the_last_step(log, capsys, grow):
+    grow(append(log, rows(410, 500)), append(log, rows(510, 600)))
+    lines = told(capsys, log, "--total-steps", 600).out.splitlines()
+    assert [line.split(" of ")[0] for line in lines] == ["step 400", "step 500", "step 600"]
+
+
+def test_a_file_that_is_not_there_yet_is_waited_for(tmp_path, capsys, grow):
+    file = tmp_path / "later.csv"
+    grow(lambda: file.write_text(HEADER), lambda: write(file, rows(10, 100)))
+    told_ = told(capsys, file, "--total-steps", 100)
+    assert told_.out.startswith("step 100 of 100")
+    assert told_.err.splitlines() == [f"Waiting for '{file}'.", f"Waiting for the first rows of '{file}'."]
+
+
+def test_a_metric_that_comes_later_is_waited_for(tmp_path, capsys, grow):
+    file = tmp_path / "run.csv"
+    header = "step,loss,val_acc\n"
+    file.write_text(header + "10,2.0,\n20,1.9,\n")
+    grow(append(file, [f"{step},1.8,{step / 1000}\n" for step in range(30, 101, 10)]))
+    told_ = told(capsys, file, "--metric", "accuracy", "--total-steps", 100)
+    assert "has no series 'accuracy': it has loss (train)" in told_.err
+    assert told_.out.startswith("step 100 of 100 (100.0 %), validation accuracy 0.0")
+
+
+def test_a_restart_is_followed(log, capsys, grow):
+    grow(append(log, rows(310, 350, late_s=5000.0)), append(log, rows(360, 600, late_s=5000.0)))
+    told_ = told(capsys, log, "--total-steps", 600)
+    assert [line.split(" of ")[0] for line in told_.out.splitlines()] == ["step 400", "step 350", "step 600"]
+    assert "2.08 min (" in told_.out.splitlines()[1]  # 250 steps of 0.5 s, whatever the run stood still
+    assert "Note: The run went back once" in told_.err
+
+
+def test_a_log_that_is_truncated_is_read_from_its_start_and_that_is_told(log, capsys, grow):
+    grow(lambda: write(log, rows(410, 450)), append(log, rows(460, 600)))
+    told_ = told(capsys, log, "--total-steps", 600)
+    assert told_.out.splitlines()[-1].startswith("step 600 of 600")
+    assert "truncated or replaced 1 times while it was watched" in told_.err
+
+
+def test_a_log_that_is_rotated_is_followed_in_its_new_file(log, capsys, grow):
+    def rotate():
+        log.rename(log.with_suffix(".1"))
+        write(log, rows(410, 500))
+
+    grow(rotate, append(log, rows(510, 600)))
+    assert told(capsys, log, "--total-steps", 600).out.splitlines()[-1].startswith("step 600 of 600")
+
+
+def test_a_rule_that_holds_three_times_ends_with_code_3(log, capsys, grow):
+    grow(*(append(log, rows(step, step)) for step in (410, 420, 430, 440)))
+    rule = ["--stop-if", "p(target) < 0.05", "--target", "0.2", "--total-steps", "1000"]
+    told_ = told(capsys, log, *rule, code=3)
+    assert [line.split(" of ")[0] for line in told_.out.splitlines()] == ["step 400", "step 410", "step 420"]
+    assert "Stopped: p(target) < 0.05 held for 3 updates (p(target) is 0" in told_.err
+
+
+def test_one_look_is_enough_for_a_rule_that_holds(log, capsys):
+    told(capsys, log, "--once", "--stop-if", "loss > 1", code=3)
+    told(capsys, log, "--once", "--stop-if", "loss > 3", code=0)
+
+
+def test_alarms_are_told_beside_the_line(log, capsys):
+    told_ = told(capsys, log, "--once", "--step-s", 0.25)
+    assert "Warning: Slower than forecast: a step takes 500 ms, 2.00 times the expected 250 ms." in told_.err
+
+
+def test_a_log_that_was_last_written_long_ago_is_silent(log, capsys):
+    an_hour_ago = time.time() - 3600
+    os.utime(log, (an_hour_ago, an_hour_ago))
+    assert "Warning: Silent: nothing was logged for 1.00 h; rows usually" in told(capsys, log, "--once").err
+
+
+def test_silence_that_only_lasts_longer_is_no_update(log, capsys):
+    from dataclasses import replace
+
+    from traincast.cli.watch_screen import Lines
+    from traincast.convergence.asked import Asked
+    from traincast.convergence.logs.follow import LogFollower
+    from traincast.convergence.watching import status_of
+
+    status = status_of(LogFollower(log).poll(), Asked())
+    lines = Lines(as_json=True)
+    for warnings in [(), ("Silent: for 1 h.",), ("Silent: for 2 h.",)]:
+        lines.update(replace(status, warnings=warnings))
+    assert [json.loads(line)["warnings"] for line in capsys.readouterr().out.splitlines()] == [[], ["Silent: for 1 h."]]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "There is no log"),
+        (b"", "has no row yet"),
+        (b"\x00\x01\x02" * 1000, "is a binary file"),
+        (b"step,loss\n" + b"1,nan\n" * 400, "with a finite value"),
+    ],
+    ids=["no file", "empty", "binary", "all NaN"],
+)
+def test_what_cannot_be_watched_is_one_sentence(tmp_path, capsys, content, words):
+    file = tmp_path / "run.csv"
+    if content is not None:
+        file.write_bytes(content)
+    err = told(capsys, file, "--once", code=2).err
+    assert words in err
+    assert err.count("\n") == 1
+
+
+def test_a_folder_and_a_binary_file_end_a_watch_at_once(tmp_path, capsys):
+    assert "has no event files" in told(capsys, tmp_path, code=2).err
+    (tmp_path / "x.bin").write_bytes(bytes(range(256)) * 20)
+    assert "is a binary file" in told(capsys, tmp_path / "x.bin", code=2).err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--stop-if", "p(target) < 0.05"], "needs a --target"),
+        (["--stop-if", "exit()"], "is no rule to stop by"),
+        (["--interval", "0"], "--interval should be above 0"),
+        (["--total-steps", "-5"], "should be above 0, not -5"),
+        (["--split", "dev"], "There is no split 'dev'"),
+    ],
+)
+def test_wrong_options_are_one_sentence(log, capsys, arguments, words):
+    assert words in told(capsys, log, "--once", *arguments, code=2).err
+
+
+def test_constant_rising_and_short_logs_are_shown_too(tmp_path, capsys):
+    for name, lines in {
+        "constant": [f"{step},0,2.0,{step}\n" for step in range(1, 30)],
+        "rising": [f"{step},0,{1 + step / 10},{step}\n" for step in range(1, 30)],
+        "one": ["1,0,2.0,1\n"],
+        "disorder": [f"{step},0,{3 / step:.3f},{number}\n" for number, step in enumerate([5, 3, 9, 1, 7, 2, 8, 4, 6])],
+    }.items():
+        file = tmp_path / f"{name}.csv"
+        file.write_text("step,epoch,train_loss,seconds\n" + "".join(lines))
+        assert told(capsys, file, "--once", "--total-steps", 100).out.startswith("step ")
+
+
+def test_an_interrupt_ends_with_130_and_the_last_status_was_printed(log):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "traincast", "watch", str(log), "--total-steps", "1000", "--interval", "0.05"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    first = process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert first.startswith("step 400 of 1,000")
+    assert "Traceback" not in out + err
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_gets_a_screen_with_a_chart_and_a_band(log, monkeypatch, grow):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "90")
+    grow(append(log, rows(410, 1000)))
+    assert run(["watch", str(log), "--total-steps", "1000", "--target", "1.5"]) == 0
+    shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", terminal.getvalue())
+    assert "Stopped" not in shown
+    for part in ("step 400 of 1,000", "█", "at the end", "time left", "p(1.5)", "░", "step 1,000 of 1,000", "over"):
+        assert part in shown
+
+
+def test_what_is_told_on_a_terminal_stands_below_the_screen(log, monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    from traincast.cli.watch_screen import Screen
+    from traincast.convergence.asked import Asked
+    from traincast.convergence.logs.follow import LogFollower
+    from traincast.convergence.watching import status_of
+
+    with Screen() as screen:
+        screen.tell("Waiting for it.")
+        screen.update(status_of(LogFollower(log).poll(), Asked(total_steps=1000)))
+        screen.tell("Stopped: it holds.")
+    last = terminal.getvalue().rpartition("run.csv")[2]
+    assert last.index("time left") < last.index("Stopped: it holds.")
+    assert "Waiting" not in last

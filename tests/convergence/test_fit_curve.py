@@ -1,0 +1,182 @@
+"""Curves through logged values: what they continue, what they say of themselves, and what they refuse."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import traincast as tc
+from traincast.errors import InputError
+
+STEPS = np.arange(100, 4001, 100.0)
+
+
+def power(steps, floor=2.0, scale=8.0, exponent=0.4):
+    return floor + scale * steps**-exponent
+
+
+def noisy(values, sd, seed=0):
+    return values * np.exp(sd * np.random.default_rng(seed).standard_normal(len(values)))
+
+
+@given(
+    floor=st.floats(0.0, 3.0),
+    scale=st.floats(2.0, 20.0),
+    exponent=st.floats(0.15, 0.9),
+)
+@settings(max_examples=30, deadline=None)
+def test_a_power_law_is_continued(floor, scale, exponent):
+    losses = power(STEPS, floor, scale, exponent)
+    curve = tc.fit_curve(STEPS, losses)
+    truth = power(np.array([10_000.0]), floor, scale, exponent)[0]
+    assert curve.predict(10_000) == pytest.approx(truth, rel=0.2)
+    low, high = curve.interval(10_000)
+    assert low <= truth * 1.1
+    assert high >= truth * 0.9
+
+
+def test_noise_and_spikes_move_it_little():
+    losses = noisy(power(STEPS), 0.02)
+    losses[[7, 20, 33]] *= 3.0
+    assert tc.fit_curve(STEPS, losses).predict(10_000) == pytest.approx(power(10_000.0), rel=0.05)
+
+
+@given(stretch=st.floats(0.01, 100.0))
+@settings(max_examples=20, deadline=None)
+def test_the_unit_of_steps_hardly_matters(stretch):
+    """But for a point that rounding moves across the edge of a window."""
+    losses = noisy(power(STEPS), 0.01)
+    plain = tc.fit_curve(STEPS, losses)
+    other = tc.fit_curve(STEPS * stretch, losses)
+    assert other.predict(8_000 * stretch) == pytest.approx(plain.predict(8_000), rel=0.01)
+
+
+def test_more_of_the_run_makes_the_interval_narrower():
+    steps = np.arange(100, 10_001, 100.0)
+    losses = noisy(power(steps), 0.02)
+    widths = []
+    for n in (20, 50, 90):
+        low, high = tc.fit_curve(steps[:n], losses[:n]).interval(12_000)
+        widths.append(high - low)
+    assert widths[0] > widths[1] > widths[2]
+
+
+def test_a_known_drop_of_the_rate_lowers_the_forecast_and_widens_it():
+    losses = noisy(power(STEPS, floor=0.1, scale=1.0), 0.1)
+    stays = tc.fit_curve(STEPS, losses, total_steps=8_000, learning_rate={0: 0.1})
+    drops = tc.fit_curve(STEPS, losses, total_steps=8_000, learning_rate={0: 0.1, 6_000: 0.01})
+    assert drops.predict(5_900) == pytest.approx(stays.predict(5_900), rel=0.02)
+    assert drops.predict(7_000) < 0.8 * stays.predict(7_000)
+    wide, narrow = drops.interval(7_000), stays.interval(7_000)
+    assert wide[1] / wide[0] > narrow[1] / narrow[0]
+
+
+def test_a_drop_that_was_seen_tells_how_far_the_next_one_goes():
+    rates = {0: 1.0, 1_000: 0.1, 3_000: 0.01}
+    annealed = np.where(STEPS >= 3_000, 1.0, np.where(STEPS >= 1_000, 0.67, 0.0))
+    truth = power(STEPS, floor=0.2, scale=2.0) * np.exp(-1.5 * annealed)
+    seen = STEPS < 2_500
+    curve = tc.fit_curve(STEPS[seen], truth[seen], total_steps=4_000, learning_rate=rates)
+    assert curve.predict(4_000) == pytest.approx(truth[-1], rel=0.35)
+
+
+@pytest.mark.parametrize(
+    "rates",
+    [lambda step: 1.0 - step / 8_000, np.linspace(1.0, 0.0, 8_001), 1.0 - STEPS / 8_000],
+    ids=["function", "every step", "logged steps"],
+)
+def test_a_rate_may_be_given_in_several_ways(rates):
+    losses = noisy(power(STEPS), 0.003)
+    given_as_function = tc.fit_curve(STEPS, losses, total_steps=8_000, learning_rate=lambda step: 1.0 - step / 8_000)
+    found = tc.fit_curve(STEPS, losses, total_steps=8_000, learning_rate=rates)
+    assert found.predict(8_000) == pytest.approx(given_as_function.predict(8_000), rel=0.02)
+
+
+def test_accuracies_rise_towards_a_bound():
+    accuracies = 0.95 - 0.6 * STEPS**-0.4 * 5
+    accuracies = np.clip(accuracies, 0, 1)
+    curve = tc.fit_curve(STEPS, accuracies)
+    assert curve.is_rising
+    assert accuracies[-1] < curve.predict(20_000) <= 1.0
+    low, high = curve.interval(1e5)
+    assert 0.0 <= low <= high <= 1.0
+
+
+def test_percent_are_accuracies_too_if_one_says_so():
+    curve = tc.fit_curve(STEPS, 95.0 - 300 * STEPS**-0.4, metric="accuracy")
+    assert curve.predict(20_000) == pytest.approx(95.0 - 300 * 20_000**-0.4, abs=1.0)
+
+
+def test_steps_to_a_target_are_where_the_prediction_reaches_it():
+    curve = tc.fit_curve(STEPS, noisy(power(STEPS), 0.005))
+    target = float(power(8_000.0))
+    assert curve.steps_to(target) == pytest.approx(8_000, rel=0.1)
+    low, high = curve.interval_to(target)
+    assert low <= curve.steps_to(target) <= high
+
+
+def test_a_target_below_the_floor_is_not_reached():
+    curve = tc.fit_curve(STEPS, power(STEPS), total_steps=6_000)
+    assert curve.steps_to(0.5) == np.inf
+    assert curve.probability_of(0.5) < 0.05
+
+
+@pytest.mark.parametrize("family", ["auto", "optimus"])
+@pytest.mark.parametrize(
+    ("losses", "words"),
+    [(np.full(40, 2.0), "no curve|constant|flat|degenerate"), (np.linspace(1, 3, 40), "rises|degenerate|flat|b0")],
+)
+def test_what_is_no_curve_is_continued_with_a_warning(family, losses, words):
+    import re
+
+    curve = tc.fit_curve(STEPS, losses, family)
+    assert np.isfinite(curve.predict(8_000))
+    assert re.search(words, " ".join(curve.warnings), re.IGNORECASE)
+
+
+def test_points_that_are_not_finite_are_left_out_and_told():
+    losses = power(STEPS)
+    losses[[3, 9]] = np.nan, np.inf
+    curve = tc.fit_curve(STEPS, losses)
+    assert "2 of 40 points are not finite" in curve.warnings[0]
+
+
+def test_steps_out_of_order_are_sorted():
+    order = np.random.default_rng(0).permutation(len(STEPS))
+    shuffled = tc.fit_curve(STEPS[order], power(STEPS)[order])
+    assert shuffled.predict(9_000) == pytest.approx(tc.fit_curve(STEPS, power(STEPS)).predict(9_000))
+    assert "sorted" in shuffled.warnings[0]
+
+
+def test_losses_below_zero_are_continued():
+    losses = power(STEPS) - 5.0
+    assert tc.fit_curve(STEPS, losses).predict(10_000) == pytest.approx(power(10_000.0) - 5.0, abs=0.15)
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=4, max_size=40))
+@settings(max_examples=60, deadline=None)
+def test_any_finite_values_get_a_finite_answer(values):
+    curve = tc.fit_curve(np.arange(len(values)), values)
+    low, high = curve.interval(2 * len(values))
+    assert np.isfinite([low, high, curve.predict(2 * len(values))]).all()
+    assert low <= curve.predict(2 * len(values)) <= high
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"steps": [1, 2, 3], "losses": [3, 2, 1]}, "at least 4 finite points, and there are 3"),
+        ({"steps": [1, 2, 3, 4], "losses": [np.nan] * 4}, "at least 4 finite points, and there are 0"),
+        ({"steps": [1, 2], "losses": [1, 2, 3]}, "as many steps as values"),
+        ({"steps": [-5, 1, 2, 3], "losses": [4, 3, 2, 1]}, "at least 0"),
+        ({"family": "autoo"}, "no family 'autoo'"),
+        ({"total_steps": 0}, "total_steps should be above 0"),
+        ({"learning_rate": [0.1, 0.2]}, "learning_rate has 2 rates"),
+        ({"learning_rate": {}}, "learning_rate is empty"),
+        ({"learning_rate": {0: -0.1}}, "not below 0"),
+    ],
+)
+def test_bad_input_is_told_in_a_sentence(change, words):
+    asked = {"steps": STEPS, "losses": power(STEPS)} | change
+    with pytest.raises(InputError, match=words):
+        tc.fit_curve(asked.pop("steps"), asked.pop("losses"), **asked)

@@ -1,0 +1,237 @@
+"""A run at one moment: progress, what is left, the target, alarms, and rules to stop by."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from traincast.convergence.asked import Asked
+from traincast.convergence.logs.follow import LogFollower
+from traincast.convergence.logs.log import Log, Series
+from traincast.convergence.status_line import line_of
+from traincast.convergence.stopping import StopRule, read_rule
+from traincast.convergence.watching import status_of
+from traincast.errors import InputError
+
+STEPS = np.arange(10.0, 1001.0, 10.0)
+
+
+def falling(steps=STEPS):
+    """A loss that halves its distance to 1 again and again, with a little noise that is always the same."""
+    return 1.0 + 4.0 * (steps / 10.0) ** -0.5 + 0.01 * np.sin(7.0 * steps)
+
+
+def log_of(values=None, *, step_s=2.0, steps=STEPS, **facts):
+    loss = falling(steps) if values is None else np.asarray(values, float)
+    series = Series(name="loss", metric="loss", split="train", steps=steps, values=loss, seconds=step_s * steps)
+    more = facts.pop("more", ())
+    return Log(path="run.csv", format="csv", series=(series, *more), **facts)
+
+
+def test_progress_time_and_cost_follow_from_the_pace():
+    status = status_of(log_of(), Asked(total_steps=4000, usd_per_hour=6.0))
+    assert (status.step, status.progress, status.is_over) == (1000.0, 0.25, False)
+    assert status.left_s.p10 < status.left_s.p50 < status.left_s.p90
+    assert status.left_s.p50 == pytest.approx(6000.0)
+    assert status.left_usd.p50 == pytest.approx(10.0)
+    assert status.end.p10 < status.value
+
+
+def test_a_target_has_a_probability_a_time_and_a_cost():
+    status = status_of(log_of(), Asked(total_steps=4000, target=1.3, usd_per_hour=6.0))
+    there = status.arrival
+    assert there.probability > 0.8
+    assert 1000 < there.steps.p50 < 4000
+    assert there.from_now_s.p50 == pytest.approx(2.0 * (there.steps.p50 - 1000), rel=0.2)
+    assert there.cost_usd.p50 == pytest.approx(there.from_now_s.p50 * 6.0 / 3600)
+    assert status_of(log_of(), Asked(total_steps=4000, target=0.2)).arrival.probability < 0.1
+
+
+def test_time_until_the_target_counts_from_the_last_row_of_any_series():
+    """An evaluation every 200 steps is the series; the training rows say that the run is further."""
+    places = np.arange(100.0, 801.0, 100.0)
+    evaluated = Series(name="v", metric="loss", split="validation", steps=places, values=falling(places))
+    early = status_of(log_of(more=(evaluated,)), Asked(target=1.2, metric="loss", split="validation"))
+    from_evaluation_s = 2.0 * (early.arrival.steps.p50 - 800)
+    assert early.step == 1000.0
+    assert early.arrival.from_now_s.p50 < from_evaluation_s
+
+
+def test_the_length_may_be_given_in_epochs_or_be_in_the_log():
+    assert status_of(log_of(steps_per_epoch=100.0), Asked(n_epochs=20)).total_steps == 2000
+    assert status_of(log_of(steps_per_epoch=100.0), Asked()).epochs == 10.0
+    assert status_of(log_of(total_steps=5000), Asked()).total_steps == 5000
+    assert status_of(log_of(steps_per_epoch=100.0, n_epochs=30.0), Asked()).total_steps == 3000
+
+
+@pytest.mark.parametrize(("total", "is_over"), [(1000, True), (1001, True), (1002, False), (None, False)])
+def test_a_run_is_over_at_its_last_step_also_if_it_counts_from_0(total, is_over):
+    assert status_of(log_of(), Asked(total_steps=total)).is_over is is_over
+
+
+def test_few_points_have_a_pace_but_no_curve_yet():
+    status = status_of(log_of(steps=STEPS[:3]), Asked(total_steps=100, target=1.0))
+    assert (status.curve, status.end, status.arrival) == (None, None, None)
+    assert status.left_s.p50 == pytest.approx(140.0)
+
+
+def test_without_a_clock_the_expected_step_tells_the_time():
+    bare = Log(
+        path="", format="csv", series=(Series(name="l", metric="loss", split="train", steps=STEPS, values=falling()),)
+    )
+    assert status_of(bare, Asked(total_steps=2000)).left_s is None
+    assert status_of(bare, Asked(total_steps=2000, step_s=0.5)).left_s.p50 == pytest.approx(500.0)
+
+
+def alarms(log, **asked):
+    return [sentence.partition(":")[0] for sentence in status_of(log, Asked(**asked)).warnings]
+
+
+def test_a_healthy_run_raises_no_alarm():
+    assert alarms(log_of(), total_steps=4000, step_s=2.0) == []
+
+
+def test_a_loss_that_rises_is_diverging():
+    values = np.where(STEPS < 700, falling(), falling() + (STEPS - 700) / 100)
+    assert "Diverging" in alarms(log_of(values))
+
+
+def test_an_accuracy_that_falls_is_diverging_and_one_that_rises_is_not():
+    def run(values):
+        series = Series(name="acc", metric="accuracy", split="train", steps=STEPS, values=values)
+        return Log(path="", format="csv", series=(series,))
+
+    rises = 0.9 - 0.6 * (STEPS / 10) ** -0.5
+    assert alarms(run(rises)) == []
+    assert "Diverging" in alarms(run(rises[::-1]))
+
+
+def test_values_that_are_not_finite_any_more_have_diverged():
+    series = Series(
+        name="loss",
+        metric="loss",
+        split="train",
+        steps=STEPS,
+        values=falling(),
+        n_not_finite=3,
+        first_not_finite_step=1010.0,
+    )
+    assert alarms(Log(path="", format="csv", series=(series,))) == ["Diverged"]
+
+
+def test_a_loss_that_moves_no_more_is_on_a_plateau():
+    values = 1.0 + 4.0 * np.exp(-STEPS / 20.0) + 0.001 * np.sin(STEPS)
+    assert "Plateau" in alarms(log_of(values), learning_rate="constant")
+
+
+def test_a_step_that_takes_longer_than_expected_is_told_with_its_factor():
+    status = status_of(log_of(), Asked(step_s=1.0))
+    assert status.slower == pytest.approx(2.0)
+    assert status.warnings[0].startswith("Slower than forecast: a step takes 2.00 s, 2.00 times")
+
+
+def test_waiting_for_data_is_told_where_the_log_has_it():
+    def waits(seconds):
+        return Series(name="w", metric="data_wait_s", split="train", steps=STEPS, values=np.full(len(STEPS), seconds))
+
+    assert alarms(log_of(more=(waits(1.0),))) == ["Input-bound"]
+    assert alarms(log_of(more=(waits(0.1),))) == []
+
+
+def test_a_log_that_is_silent_for_long_is_told():
+    assert not status_of(log_of(), Asked(), silent_s=100.0).warnings
+    (told,) = status_of(log_of(), Asked(), silent_s=1000.0).warnings
+    assert told == "Silent: nothing was logged for 16.7 min; rows usually come every 20.0 s."
+
+
+def test_the_line_says_where_the_run_is_and_when_it_ends():
+    line = line_of(status_of(log_of(steps_per_epoch=100.0), Asked(total_steps=4000, target=1.3, usd_per_hour=6.0)))
+    assert line.startswith("step 1,000 of 4,000 (25.0 %), epoch 10.0, loss 1.4")
+    for part in ("at the end ", ", 1.67 h (1.6", " left, $10.00 to go", "p(1.3) ", " in "):
+        assert part in line
+    assert line_of(status_of(log_of(), Asked(total_steps=1000))).endswith(", over")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("p(target) < 0.05", "p(target) < 0.05"),
+        (" p( target )<.05 ", "p(target) < 0.05"),
+        ("loss > 3", "loss > 3"),
+        ("eta_s > 1e5", "eta_s > 100000"),
+        ("slower > 1.5", "slower > 1.5"),
+    ],
+)
+def test_rules_are_a_name_a_sign_and_a_number(text, shown):
+    assert str(read_rule(text, Asked(target=1.0, step_s=1.0))) == shown
+
+
+@pytest.mark.parametrize(
+    "text", ["", "p(target)", "p(target) <= 0.05", "loss > x", "loss > nan", "__import__('os')", "1 < loss"]
+)
+def test_what_is_no_rule_is_told_in_one_sentence(text):
+    with pytest.raises(InputError, match="is no rule to stop by: write one of p\\(target\\), loss, eta_s, slower"):
+        read_rule(text, Asked(target=1.0))
+
+
+@pytest.mark.parametrize(("text", "needs"), [("p(target) < 0.1", "--target"), ("slower > 2", "--step-s")])
+def test_a_rule_needs_what_it_is_about(text, needs):
+    with pytest.raises(InputError, match=needs):
+        read_rule(text, Asked())
+
+
+def test_rules_are_judged_by_what_the_status_says():
+    status = status_of(log_of(), Asked(total_steps=4000, target=0.2, step_s=1.0))
+    assert StopRule("p(target)", True, 0.1).holds(status)
+    assert not StopRule("p(target)", False, 0.1).holds(status)
+    assert StopRule("eta_s", False, 5000.0).holds(status)
+    assert StopRule("slower", False, 1.5).holds(status)
+    assert StopRule("loss", False, 1.0).holds(status)
+    assert not StopRule("loss", True, 1.0).holds(status)
+
+
+def test_the_first_points_of_a_run_are_not_judged():
+    rule = StopRule("loss", False, 0.0)
+    assert not rule.holds(status_of(log_of(steps=STEPS[:10]), Asked(total_steps=4000)))
+    assert rule.holds(status_of(log_of(steps=STEPS[:10]), Asked(total_steps=400)))
+    assert rule.holds(status_of(log_of(steps=STEPS[:20]), Asked()))
+
+
+def test_a_rule_on_the_loss_needs_a_loss():
+    series = Series(name="acc", metric="accuracy", split="train", steps=STEPS, values=STEPS / 2000)
+    status = status_of(Log(path="", format="csv", series=(series,)), Asked())
+    with pytest.raises(InputError, match="add --metric loss"):
+        StopRule("loss", False, 1.0).value(status)
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [({"total_steps": 0}, "steps"), ({"n_epochs": -1}, "epochs"), ({"step_s": 0.0}, "time of a step"),
+     ({"usd_per_hour": -1.0}, "price"), ({"target": float("nan")}, "target")],
+)  # fmt: skip
+def test_what_cannot_be_asked_is_told(asked, words):
+    with pytest.raises(InputError, match=words):
+        Asked(**asked)
+
+
+@given(total=st.integers(1001, 100_000), step_s=st.floats(1e-3, 1e3))
+def test_time_left_is_in_proportion_to_the_steps_left(total, step_s):
+    status = status_of(log_of(step_s=step_s), Asked(total_steps=total))
+    assert status.left_s.p50 == pytest.approx((total - 1000) * step_s)
+
+
+def test_right_after_a_restart_the_time_left_is_that_of_the_steps_to_repeat(tmp_path):
+    """Steps go back by 200, after an hour in which the run was away: these 200 are still to do, the hour is gone."""
+    file = tmp_path / "run.csv"
+    rows = [f"{step:.0f},{loss:.4f},{step:.1f}" for step, loss in zip(STEPS, falling(), strict=True)]
+    file.write_text("\n".join(["step,loss,seconds", *rows, ""]))
+    follower = LogFollower(file)
+    before = status_of(follower.poll(), Asked(total_steps=2000))
+    assert before.left_s.p50 == pytest.approx(1000.0)
+    with file.open("a") as out:
+        out.writelines(f"{step},{falling(np.array(step)):.4f},{3600 + 200 + step}\n" for step in (810, 820, 830))
+    after = status_of(follower.poll(), Asked(total_steps=2000))
+    assert after.step == 830
+    assert after.left_s.p50 == pytest.approx(1170.0, rel=0.02)
+    assert after.pace.downtime_s == pytest.approx(3800.0, rel=0.02)
+    assert any("went back once" in remark for remark in after.remarks)

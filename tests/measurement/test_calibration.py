@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import traincast as tc
+from traincast.__main__ import run
 from traincast.api import calibrating
 from traincast.api.calibrating import calibrate, fit_timings, gpu_profile, work_of_cases
 from traincast.errors import FileFormatError, InputError
@@ -134,6 +135,27 @@ def test_a_calibrated_machine_is_what_this_machine_means(home, monkeypatch):
     answer = tc.forecast("mnist_cnn", "this-machine", 8)
     assert any("no price" in warning for warning in answer.warnings)  # three benchmarks do not tell convolutions
     assert find_host("this-machine").backward_dispatch_s == dict(found.device.prices)["call.backward"]
+
+
+@pytest.mark.parametrize("n_processes", [0, -1])
+def test_no_processes_cannot_be_calibrated(n_processes, home):
+    with pytest.raises(InputError, match="processes cannot be calibrated: give 1 or more"):
+        calibrate(n_processes=n_processes)
+    assert not home.exists()
+
+
+def test_a_busy_machine_is_told(home, monkeypatch):
+    monkeypatch.setattr(benchmarks, "all_benchmarks", lambda: [b for b in all_benchmarks() if b.name == "linear-64-64"])
+    monkeypatch.setattr(calibrating, "_BUDGET_S", 0.001)
+    monkeypatch.setattr("os.getloadavg", lambda: (1e3, 1e3, 1e3))
+    (warning,) = calibrate(save=False).warnings
+    assert "a load of 1000 on" in warning
+
+
+def test_a_calibrated_machine_needs_no_host_in_the_headline(home, capsys):
+    write_profile(my_cpu())
+    assert run(["forecast", "mnist_cnn", "--on", "this-machine", "--batch", "8"]) == 0
+    assert "method traincast, calibrated" in capsys.readouterr().out
 
 
 def test_without_a_profile_this_machine_is_a_guess_and_says_how_to_change_that(home):

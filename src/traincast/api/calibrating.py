@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from traincast.errors import MissingExtraError, UnknownDeviceError
+from traincast.errors import InputError, MissingExtraError, UnknownDeviceError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,6 +40,7 @@ class Calibration:
     n_steps: int
     seconds: float
     timings: tuple[Timing, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         device = self.device
@@ -57,6 +58,7 @@ class Calibration:
             "seconds": self.seconds,
             "source": device.source,
             "notes": device.notes,
+            "warnings": list(self.warnings),
         }
 
 
@@ -75,8 +77,13 @@ def calibrate(
     except ImportError as error:
         raise MissingExtraError("Calibrating this machine", extra="torch") from error
     from traincast.hardware.this_machine import write_host, write_profile
+    from traincast.measurement.environment import read_environment
+    from traincast.measurement.remarks import on_load
     from traincast.measurement.training import check_device
 
+    if n_processes < 1:
+        raise InputError(f"{n_processes} processes cannot be calibrated: give 1 or more.")
+    warnings = on_load(read_environment("cpu"))  # before the run, whose own load it would show otherwise
     start_s, mean_error, n_steps = time.monotonic(), None, 0
     timings: Sequence[Timing] = ()
     if check_device(device).partition(":")[0] == "cuda":
@@ -100,6 +107,7 @@ def calibrate(
         n_steps=n_steps,
         seconds=time.monotonic() - start_s,
         timings=tuple(timings),
+        warnings=warnings,
     )
 
 

@@ -95,4 +95,5 @@ def _notes(found: Calibration) -> tuple[str, ...]:
     ]
     if found.path is not None:
         notes.append(f"Kept in {found.path}.")
+    notes += [f"Warning: {warning} Calibrate again when nothing else runs." for warning in found.warnings]
     return tuple(notes)

@@ -113,7 +113,7 @@ def _counted(forecasts: Sequence[Forecast]) -> str:
 def _settings(answer: Forecast) -> str:
     question = answer.question
     parts = [question.settings.precision, question.settings.optimizer, f"method {question.method.name}"]
-    parts.append(f"host {question.host.name}")
+    parts.append("calibrated" if question.device.prices else f"host {question.host.name}")
     if question.layout != "nchw":
         parts.append(question.layout)
     if question.compiled:

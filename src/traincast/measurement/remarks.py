@@ -75,11 +75,16 @@ def on_noise(step: Summary, environment: Environment) -> list[str]:
         found.append(f"{step.n_outliers} of {_steps(step.n)} were far slower than the others and are left out.")
     elif step.spread_fraction > _WIDE_SPREAD:
         found.append(f"Steps differ by {step.spread_fraction:.0%} (a standard deviation): repeat on a quiet machine.")
+    return [*found, *on_load(environment)]
+
+
+def on_load(environment: Environment) -> tuple[str, ...]:
+    """Whether others were at work before the run."""
     load, n_cores = environment.load_average, environment.n_cores
-    if load is not None and load > n_cores:
-        cores = "1 core" if n_cores == 1 else f"{n_cores} cores"
-        found.append(f"The machine was busy before this began: a load of {load:g} on {cores}.")
-    return found
+    if load is None or load <= n_cores:
+        return ()
+    cores = "1 core" if n_cores == 1 else f"{n_cores} cores"
+    return (f"The machine was busy before this began: a load of {load:g} on {cores}.",)
 
 
 def _steps(n: int) -> str:

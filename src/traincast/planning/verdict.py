@@ -90,11 +90,17 @@ def _rate_sentence(gap: Gap) -> list[str]:
     rate, question = products_flop_per_s(gap), gap.forecast.question
     if rate is None:
         return []
-    reached = rate / question.device.peak_flop_per_s(question.settings.precision)
+    device = question.device
+    reached = rate / device.peak_flop_per_s(question.settings.precision)
+    if device.prices:  # its peak is what large products reached, which windows with fewer products may exceed
+        return [
+            f"Its products and convolutions reached {show_flop_per_s(rate)}, {100 * reached:.0f} % of what large "
+            f"products did when {device.name} was calibrated."
+        ]
     told = f"Its products and convolutions reached {show_flop_per_s(rate)}, {100 * reached:.0f} % of the peak"
     if reached > _MOST_POSSIBLE:
-        return [f"{told} of {question.device.name}, which cannot be: was it another model, batch, precision or device?"]
-    return [f"{told} that we have for {question.device.name}."]
+        return [f"{told} of {device.name}, which cannot be: was it another model, batch, precision or device?"]
+    return [f"{told} that we have for {device.name}."]
 
 
 def _who(bound_by: str) -> str:

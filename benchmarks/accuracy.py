@@ -26,6 +26,7 @@ from traincast.validation.score import Scored, score_all
 from traincast.validation.shortcut import Difference, compare_with_refits
 from traincast.validation.splits import Split
 from traincast.validation.targets import targets_of
+from traincast.validation.unscored import unscored_of
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -54,8 +55,9 @@ def main() -> None:
     if arguments.html:
         print(f"Wrote {write_file(arguments.html, to_html(document))}")
     if arguments.write:
+        unscored = unscored_of(arguments.data, arguments.traces, scored.splits, scored.fits)
         images = write_images(pictures(scored.sets))
-        print(f"Wrote {write_file(DOCS / 'accuracy.md', page(scored.sets, differences, images))}")
+        print(f"Wrote {write_file(DOCS / 'accuracy.md', page(scored.sets, differences, images, unscored))}")
 
 
 def refit_differences(scored: Scored, folder: Path) -> Sequence[Difference]:
@@ -69,12 +71,15 @@ def pictures(sets: Sequence[MeasuredSet]) -> dict[str, Chart]:
     """By the name of the file."""
     ops = [each for each in sets if "op" in each.tags]
     timm = [each for each in sets if each.name.startswith("timm")]
-    others = [each for each in sets if each not in ops and each not in timm]
+    layers = [each for each in sets if each.name.startswith("layers")]
+    others = [each for each in sets if each not in (*ops, *timm, *layers)]
     found = {
         "methods_ops": charts.methods(ops, title="Lone ops: median absolute error by method, GPU left out"),
         "methods_models": charts.methods([*timm, *others], title="Whole models: median absolute error by method"),
+        "methods_layers": charts.methods(layers, title="Lone layers: median absolute error by method, GPU left out"),
         "gpu_ops": charts.by_tag(ops, "device", title="Lone ops: median error by GPU left out"),
         "gpu_models": charts.by_tag(others, "device", title="Whole models: median error by GPU left out"),
+        "gpu_layers": charts.by_tag(layers, "device", title="Lone layers: median error by GPU left out"),
         "family": charts.by_tag(
             timm, "family", title="Image models: median error by family left out, the 30 worst families"
         ),

@@ -108,18 +108,35 @@ def test_only_convolutions_change_the_layout():
     assert names(lone_layer_graph(CONVOLUTION, "sgd"))["change_layout"] == 4
 
 
+@pytest.mark.parametrize(("kernel", "is_padded"), [(5, False), (5, True), (1, False), (3, False)])
+def test_a_convolution_is_never_a_product_because_its_layout_is_turned(kernel, is_padded):
+    layer = Layer(channels_in=4, channels_out=2, input_size=5, kernel=kernel, is_padded=is_padded)
+    found = names(lone_layer_graph(layer, None))
+    assert (found["convolution"], found["mm"], found["change_layout"]) == (1, 0, 2)
+
+
+def test_a_filter_is_turned_in_the_convolution_and_in_both_gradients():
+    assert names(lone_layer_graph(CONVOLUTION, None))["change_filter"] == 1
+    assert names(lone_layer_graph(CONVOLUTION, "sgd"))["change_filter"] == 3
+    assert names(lone_layer_graph(DENSE, "sgd"))["change_filter"] == 0
+
+
 @pytest.mark.parametrize(
-    ("layer", "is_product"),
+    ("kernel", "stride", "size", "is_padded", "n_copies"),
     [
-        (Layer(channels_in=4, channels_out=2, input_size=5, kernel=5), True),
-        (Layer(channels_in=4, channels_out=2, input_size=5, kernel=5, is_padded=True), False),
-        (Layer(channels_in=4, channels_out=2, input_size=5, kernel=1), True),
-        (Layer(channels_in=4, channels_out=2, input_size=5, kernel=1, stride=2), False),
-        (Layer(channels_in=4, channels_out=2, input_size=5, kernel=3), False),
+        (3, 1, 8, True, 0),  # one row on each side
+        (2, 1, 8, True, 3),  # one row on one side
+        (3, 2, 8, True, 3),  # the window of the last row reaches one beyond
+        (3, 2, 7, True, 0),
+        (1, 3, 8, True, 0),  # nothing is added
+        (2, 1, 8, False, 0),
     ],
 )
-def test_windows_of_one_pixel_or_the_whole_image_are_products(layer, is_product):
-    assert ("mm" in names(lone_layer_graph(layer, None))) == is_product
+def test_uneven_padding_copies_the_image_in_the_convolution_and_in_both_gradients(
+    kernel, stride, size, is_padded, n_copies
+):
+    layer = Layer(channels_in=4, channels_out=2, input_size=size, kernel=kernel, stride=stride, is_padded=is_padded)
+    assert names(lone_layer_graph(layer, "sgd"))["pad"] == n_copies
 
 
 @pytest.mark.parametrize(

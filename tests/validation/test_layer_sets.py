@@ -14,13 +14,15 @@ from traincast.hardware.catalog import find_device
 from traincast.kernels.coefficients import shipped
 from traincast.kernels.host_fit import uniform_host
 from traincast.kernels.layerwise.rows import layer_rows
+from traincast.kernels.library_factors import no_factors, shipped_library
+from traincast.kernels.library_method import LibraryMethod
 from traincast.kernels.lone_layer import Layer, lone_layer_time
-from traincast.kernels.predictor import Traincast
+from traincast.kernels.refit.layer_hosts import call_seconds, fit_host, hosts_of
+from traincast.kernels.refit.layer_rows import HOST_BATCH, N_SCORED, fit_sample, layer_of, sample
 from traincast.validation import layer_blocks
-from traincast.validation.layer_hosts import call_seconds, fit_host
 from traincast.validation.layer_page import layer_section
-from traincast.validation.layer_rows import HOST_BATCH, LayerSet, check_layers, layer_name, layer_of, sample, window_of
-from traincast.validation.layer_sets import hosts_of, measured_layer_set
+from traincast.validation.layer_rows import LayerSet, check_layers, layer_name, window_of
+from traincast.validation.layer_sets import NO_LIBRARY, measured_layer_set
 from traincast.validation.splits import Split
 
 CALL_S, DISPATCH_S = 2e-4, 1e-5
@@ -52,16 +54,26 @@ def rows_of(lines):
 def built(rows):
     made = layer_blocks.build(SET, rows)
     columns = layer_blocks._layerwise_columns(SET, rows, dict.fromkeys(GPUS))
-    return layer_blocks.LayerBlock(made.block, made.op, made.extra | columns)
+    return replace(made, extra=made.extra | columns)
+
+
+def library_s(layers, factors=None):
+    """Seconds of the kernels with the libraries of the package."""
+    chosen = factors or shipped_library().library.factors
+    coefficients = shipped().coefficients
+    launch_s = float(np.exp(coefficients["launch_s"]))
+    return layers.with_library(layers.block.kernel_seconds(coefficients), chosen, launch_s=launch_s)
 
 
 def as_predicted(layers):
-    """The same calls, measured as we predict them on one host."""
-    block = layers.block
-    op_s = layers.op_seconds(block.kernel_seconds(shipped().coefficients))
+    """The same calls, measured as we predict them on one host without their GPUs."""
+    block, kernel_s = layers.block, np.zeros(len(layers.op))
+    for device, library in shipped_library().without.items():
+        own = (block.tags["device"] == device)[block.row]
+        kernel_s[own] = library_s(layers, library.factors)[own]
     ones = np.ones(block.n_rows)
-    seconds = call_seconds(op_s, block.n_dispatched, CALL_S * ones, DISPATCH_S * ones)
-    return layer_blocks.LayerBlock(replace(block, observed_s=seconds), layers.op, layers.extra)
+    seconds = call_seconds(layers.op_seconds(kernel_s), block.n_dispatched, CALL_S * ones, DISPATCH_S * ones)
+    return replace(layers, block=replace(block, observed_s=seconds))
 
 
 @pytest.fixture(scope="module")
@@ -72,14 +84,14 @@ def layers():
 def test_many_calls_at_once_take_what_each_takes_alone():
     rows = rows_of(typed(gpus=["P100"]))
     made = layer_blocks.build(SET, rows)
-    op_s = made.op_seconds(made.block.kernel_seconds(shipped().coefficients))
+    op_s = made.op_seconds(library_s(made))
     ones = np.ones(len(rows))
     together_s = call_seconds(op_s, made.block.n_dispatched, CALL_S * ones, DISPATCH_S * ones)
     host = uniform_host("session", call_s=CALL_S, dispatch_s=DISPATCH_S)
     for number, seconds in enumerate(together_s):
         layer, optimizer = layer_of(rows, number)
         batch, device = rows.layers.batch[[number]].astype(int), find_device("P100-PCIe-16GB")
-        alone = lone_layer_time(layer, batch, optimizer=optimizer, device=device, host=host, method=Traincast())
+        alone = lone_layer_time(layer, batch, optimizer=optimizer, device=device, host=host, method=LibraryMethod())
         assert seconds == pytest.approx(alone.seconds[0])
 
 
@@ -104,9 +116,8 @@ def test_more_work_on_either_timeline_never_shortens_a_call(call_s, dispatch_s, 
 
 
 def test_the_rows_that_give_a_machine_its_host_are_not_scored(layers):
-    kernel_s = layers.block.kernel_seconds(shipped().coefficients)
-    for host in hosts_of(layers, kernel_s):
-        assert (host.call_s, host.dispatch_s) == (pytest.approx(CALL_S, rel=0.02), pytest.approx(DISPATCH_S, rel=0.1))
+    for host in hosts_of(layers, library_s(layers)):
+        assert (host.call_s, host.dispatch_s) == (pytest.approx(CALL_S, rel=0.1), pytest.approx(DISPATCH_S, rel=0.1))
     measured = measured_layer_set(layers, [], [])
     assert str(HOST_BATCH) not in measured.tags["batch"]
     assert set(measured.tags["part"]) == {"forward", "step"}
@@ -118,8 +129,42 @@ def test_a_gpu_of_other_sets_is_predicted_by_the_fit_without_it(layers):
     coefficients = shipped().coefficients
     slower = replace(coefficients, values={name: value - 0.2 for name, value in coefficients.values.items()})
     measured = measured_layer_set(layers, [Split("GPU", ("P100",)), Split("family", ("P100",))], [slower, slower])
-    differs = measured.prediction(left_out="GPU").seconds != measured.prediction(left_out="set").seconds
+    plain = measured_layer_set(layers, [], [])
+    differs = measured.prediction().seconds != plain.prediction().seconds
     assert set(measured.tags["device"][differs]) == {"P100-PCIe-16GB"}
+
+
+def test_a_gpu_is_predicted_by_the_library_factors_without_it(layers, monkeypatch):
+    known = shipped_library()
+    other = replace(known.library, factors=replace(known.library.factors, values=no_factors().values))
+    without = {**known.without, "K40": other}
+    before = measured_layer_set(layers, [], [])
+    monkeypatch.setattr("traincast.validation.layer_sets.shipped_library", lambda: replace(known, without=without))
+    after = measured_layer_set(layers, [], [])
+    differs = after.prediction().seconds != before.prediction().seconds
+    assert set(after.tags["device"][differs]) == {"K40"}
+    shipped_fit = [each.prediction(left_out="row").seconds for each in (before, after)]
+    same_host = after.tags["device"] != "K40"
+    assert (shipped_fit[0] == shipped_fit[1])[same_host].all()
+
+
+def test_our_older_self_is_shown_beside_the_factors(layers):
+    measured = measured_layer_set(layers, [], [])
+    assert measured.prediction(NO_LIBRARY).left_out == "GPU"
+    assert (measured.prediction(NO_LIBRARY).seconds != measured.prediction().seconds).any()
+
+
+def test_no_fitted_row_is_scored_or_shows_a_host_to_the_scored_ones():
+    rows = rows_of(typed(batches=tuple(range(1, 600)), sizes=(8,)))
+    scored, fitted = sample(rows), fit_sample(rows, 50)
+    keys = [
+        set(zip(each.gpu.tolist(), each.layers.batch.tolist(), each.layers.optimizer.tolist(), strict=True))
+        for each in (scored, fitted)
+    ]
+    assert {batch for _, batch, _ in keys[0] & keys[1]} == {HOST_BATCH}
+    for gpu in GPUS:
+        assert ((scored.gpu == gpu) & (scored.layers.batch != HOST_BATCH)).sum() == N_SCORED
+        assert ((fitted.gpu == gpu) & (fitted.layers.batch != HOST_BATCH)).sum() == 50
 
 
 def test_a_network_that_saw_the_rows_is_no_baseline(layers):

@@ -9,7 +9,10 @@ from traincast.cli.options import AsJson, HtmlFile, PngFile
 
 
 def compare(
-    data: Annotated[Path, typer.Option("--data", metavar="DIR", help="Public measurements: folder with ops/, e2e/.")],
+    data: Annotated[
+        Path,
+        typer.Option("--data", metavar="DIR", help="Public measurements: folder with ops/, e2e/, layers/."),
+    ],
     traces: Annotated[
         Path | None,
         typer.Option(
@@ -35,7 +38,7 @@ def compare(
 ) -> None:
     """How wrong are we, and how wrong are others, on what was measured?
 
-    The first call takes about ten minutes: it lowers every captured model and fits without each GPU and family. What it
+    The first call takes over ten minutes: it lowers every captured model and fits without each GPU and family. What it
     finds is kept beside the traces. Example: traincast compare --data DIR --set gemm --by device
     """
     from traincast.cli.show import show

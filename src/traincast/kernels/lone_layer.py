@@ -18,6 +18,7 @@ from traincast.errors import InputError
 from traincast.hardware.device import Device
 from traincast.hardware.host import Host
 from traincast.kernels.fused_updates import add_fused_update, add_step_count, check_fused_optimizer, no_model
+from traincast.kernels.library_traits import CHANGE_FILTER, CHANGE_LAYOUT, PAD
 from traincast.kernels.method import Method
 from traincast.kernels.timeline import step_timeline
 from traincast.trace.dtypes import FLOAT32
@@ -36,7 +37,7 @@ class Part(IntEnum):
     INPUT_GRADIENT = 1  # in a model all layers but the first have it
     LOSS = 2  # over the layer's whole output; a model has one loss, over its last and smallest output
     DATA = 3  # the target's gradient, and updates of input and target
-    LAYOUT = 4  # variables lie channels last, convolutions want them first; a model changes once, at its input
+    LAYOUT = 4  # variables lie channels last, convolutions want them first, and padded; a model turns its input once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,9 +67,18 @@ class Layer:
 
     @property
     def is_product(self) -> bool:
-        """TensorFlow runs it as one matrix product where a window is one pixel or the whole image."""
-        covers_all = self.kernel == self.input_size and not self.is_padded
-        return covers_all or (self.kernel == 1 and self.stride == 1)
+        """A fully connected layer is one matrix product. Convolutions never are, not even with windows of one pixel.
+
+        TensorFlow has products for those, but only channels last, and its layout optimizer turns them all
+        (`no_gemm = true` in layout_optimizer.cc).
+        """
+        return self.input_size == 1
+
+    @property
+    def is_padded_apart(self) -> bool:
+        """SAME with an odd number of rows to add: cuDNN pads both sides alike, so TensorFlow copies the image first."""
+        missing = (self.output_size - 1) * self.stride + self.kernel - self.input_size
+        return self.is_padded and missing > 0 and missing % 2 == 1
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
@@ -90,7 +100,10 @@ class LoneLayerTime:
 def lone_layer_time(
     layer: Layer, batch_sizes: Ints, *, optimizer: str | None, device: Device, host: Host, method: Method
 ) -> LoneLayerTime:
-    """One call of the benchmark in fp32; without an optimizer it is the forward pass alone."""
+    """One call of the benchmark in fp32; without an optimizer it is the forward pass alone.
+
+    `LibraryMethod` is our default method with the libraries of TensorFlow at the time of such benchmarks.
+    """
     graph = lone_layer_graph(layer, optimizer)
     times = method.op_times(graph, device, batch_sizes, precision="fp32")
     parts = [times.seconds[:, graph.op_module == part].sum(axis=1) for part in Part]
@@ -135,8 +148,9 @@ class _Writer:
         if self.layer.is_product:
             self._op("aten.mm", [self.input, self.weight], [result], phase)
         else:
-            image = self._changed_layout(self.input, phase)
-            self._op("aten.convolution", [image, self.weight], [result], phase, Part.LAYER, **self._geometry())
+            image = self._padded(self._changed_layout(self.input, phase), phase)
+            weight = self._changed_filter(self.weight, phase)
+            self._op("aten.convolution", [image, weight], [result], phase, Part.LAYER, **self._geometry())
             result = self._changed_layout(result, phase)
         if self.layer.has_bias:
             result = self._map("aten.add", [result, self.bias], phase)
@@ -167,9 +181,12 @@ class _Writer:
             self._op("aten.mm", [gradient, self._turned(self.weight)], [of_input], phase, Part.INPUT_GRADIENT)
         else:
             gradient = self._changed_layout(gradient, phase)
+            self._padded(self.input, phase)
             self._convolution_backward(gradient, of_weight, [False, True, False], Part.LAYER)
+            of_weight = self._changed_filter(of_weight, phase)
+            self._changed_filter(self.weight, phase)
             self._convolution_backward(gradient, of_input, [True, False, False], Part.INPUT_GRADIENT)
-            of_input = self._changed_layout(of_input, phase)
+            of_input = self._changed_layout(self._padded(of_input, phase), phase)
         self.gradients += [(self.weight, of_weight, Part.LAYER), (self.input, of_input, Part.DATA)]
 
     def update(self, optimizer: str) -> None:
@@ -197,7 +214,14 @@ class _Writer:
         return {**sizes, "transposed": False, "groups": 1}
 
     def _changed_layout(self, tensor: int, phase: Phase) -> int:
-        return self._map("traincast.change_layout", [tensor], phase, Part.LAYOUT)
+        return self._map(CHANGE_LAYOUT, [tensor], phase, Part.LAYOUT)
+
+    def _changed_filter(self, tensor: int, phase: Phase) -> int:
+        """Height, width, in, out to out, in, height, width, or back: in every convolution and both of its gradients."""
+        return self._map(CHANGE_FILTER, [tensor], phase, Part.LAYOUT)
+
+    def _padded(self, image: int, phase: Phase) -> int:
+        return self._map(PAD, [image], phase, Part.LAYOUT) if self.layer.is_padded_apart else image
 
     def _variable(self, dims: list[tuple[int, int]]) -> int:
         program = self.program

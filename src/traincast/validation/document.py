@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from traincast.errors import InputError, close_names
@@ -12,6 +11,7 @@ from traincast.report.document import Document
 from traincast.report.table import Cell, Column, Table
 from traincast.validation import charts
 from traincast.validation.errors import ErrorSummary
+from traincast.validation.layer_rows import LAYER_SETS
 from traincast.validation.measured_set import OURS, MeasuredSet, Prediction
 from traincast.validation.score import METHODS
 
@@ -28,17 +28,19 @@ NOTES = (
     "Median and mean are of absolute errors relative to what was measured; bias is the median with sign, and positive "
     "is too slow.",
     "Left out is what the fit behind a prediction did not see: all cards of the row's GPU, or all models of its family "
-    "in every set; 'nothing' saw the rows themselves, and '-' is not fitted.",
+    "in every set; 'set': all rows of the set; 'nothing' saw the rows themselves, and '-' is not fitted.",
     "p10 to p90 should hold 75 to 85 % of 200 rows and more; of fewer, 80 % must not be rejected by a binomial test at "
     "5 %.",
     "Lone ops: all methods are given the floor of a call on the row's own machine; rows at that floor are not scored. "
     "'traincast, foreign floor' takes the median floor of the other machines instead.",
+    "Layers: one call of a lone layer, a sample of rows. The host of each machine is fitted on its rows of batch 1, "
+    "which are not scored, and given to every method but 'layerwise', whose networks learnt from such calls.",
 )
 
 
 def check_names(names: Sequence[str], methods: Sequence[str]) -> None:
     """Before minutes go by: whether these sets and methods exist."""
-    known = list(WEIGHTS)
+    known = [*WEIGHTS, *(each.name for each in LAYER_SETS)]
     for name in names:
         if name not in known:
             raise InputError(f"There is no set '{name}'.{close_names(name, known)} The sets: {', '.join(known)}.")
@@ -51,15 +53,11 @@ def choose(sets: Sequence[MeasuredSet], names: Sequence[str], methods: Sequence[
     """The sets with these names, and of their predictions those of these methods; none given: all."""
     check_names(names, methods)
     chosen = [measured for measured in sets if not names or measured.name in names]
-    kept = [_with_methods(measured, methods) for measured in chosen]
+    kept = [measured.take_methods(lambda name: not methods or name in methods) for measured in chosen]
     found = [measured for measured in kept if measured.predictions]
     if not found:
         raise InputError(f"No method of {', '.join(methods)} has predictions for {', '.join(m.name for m in chosen)}.")
     return found
-
-
-def _with_methods(measured: MeasuredSet, methods: Sequence[str]) -> MeasuredSet:
-    return replace(measured, predictions=tuple(p for p in measured.predictions if not methods or p.method in methods))
 
 
 def document_of(sets: Sequence[MeasuredSet], *, by: str | None = None) -> Document:

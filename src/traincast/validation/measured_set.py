@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,8 +21,8 @@ _NEARLY_ALL = 0.9
 class Prediction:
     """Seconds that one method gives every row; not a number where it has no answer.
 
-    `left_out` says what the fit behind a row had not seen: "GPU" or "family" of that row, "nothing" (it saw the row
-    itself), or "-" for a method that is not fitted at all.
+    `left_out` says what the fit behind a row had not seen: "GPU" or "family" of that row, "set" (no row of the set),
+    "row" (others of its GPU), "nothing" (it saw the row itself), or "-" for a method that is not fitted at all.
     """
 
     method: str
@@ -83,13 +84,18 @@ class MeasuredSet:
             predictions=tuple(prediction.take(rows) for prediction in self.predictions),
         )
 
+    def take_methods(self, is_wanted: Callable[[str], bool]) -> MeasuredSet:
+        """The same rows with the predictions of some methods."""
+        return replace(self, predictions=tuple(p for p in self.predictions if is_wanted(p.method)))
+
     @property
     def best_baseline(self) -> Prediction | None:
         """The other method with the least median error among those that answer nine of ten rows.
 
-        Published predictions were fitted on these very GPUs, so they count as rivals, not as simple baselines.
+        Published predictions were fitted on these very GPUs, so they count as rivals, not as simple baselines; a fit
+        that saw the rows themselves is neither.
         """
         rivals = (OURS, "published")
-        others = [p for p in self.predictions if not p.method.startswith(rivals)]
+        others = [p for p in self.predictions if not p.method.startswith(rivals) and p.left_out != "nothing"]
         full = [p for p in others if np.isfinite(p.seconds).mean() >= _NEARLY_ALL]
         return min(full, key=lambda p: self.summary(p).median_absolute_fraction, default=None)

@@ -14,6 +14,7 @@ from traincast.hardware.catalog import find_device
 from traincast.kernels.coefficients import Coefficients, shipped
 from traincast.kernels.refit.block import Block
 from traincast.kernels.refit.fit import Problem
+from traincast.kernels.refit.folders import check_folders
 from traincast.kernels.refit.model_rows import PUBLISHED
 from traincast.trace.graph import Floats
 from traincast.validation.baselines import (
@@ -29,6 +30,8 @@ from traincast.validation.baselines import (
 from traincast.validation.blocks import Blocks, load_blocks
 from traincast.validation.fits import load_fits, problem_of
 from traincast.validation.intervals import log_sd_of
+from traincast.validation.layer_rows import check_layers
+from traincast.validation.layer_sets import NO_LIBRARY, measured_layers
 from traincast.validation.measured_set import OURS, MeasuredSet, Prediction
 from traincast.validation.noise import noise_of
 from traincast.validation.splits import Kind, Split, held_out, splits_of, units_of
@@ -36,6 +39,7 @@ from traincast.validation.splits import Kind, Split, held_out, splits_of, units_
 METHODS = (
     OURS,
     "traincast, foreign floor",
+    NO_LIBRARY,
     "roofline",
     "scaled roofline",
     "flop + bytes",
@@ -59,12 +63,15 @@ class Scored:
 
 def score_all(data: Path, traces: Path, *, real_fits: bool = False) -> Scored:
     """Minutes at the first call, an hour with real fits; seconds later, from what is kept beside the traces."""
+    check_folders(data, traces)
+    check_layers(data)
     blocks = load_blocks(data, traces)
     problem = problem_of(blocks)
     splits = splits_of(blocks.all)
     fits = load_fits(problem, splits, traces, are_real=real_fits)
     sets = [measured_ops(block, splits, fits) for block in blocks.ops]
     sets += [measured_models(block, blocks.extra[block.name], splits, fits) for block in blocks.models]
+    sets += measured_layers(data, traces, splits, fits)
     return Scored(_with_inference_speed(sets), problem, tuple(splits), tuple(fits), blocks)
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _MOST_DOTS = 400
 _N_PLACES = 160
+_WIDE = 4.0  # times: a curve that has fallen further is read on a logarithmic axis
 
 
 def document_of(runs: Sequence[Status]) -> Document:
@@ -96,7 +97,6 @@ def _chart(run: Status, name: str) -> Chart:
         title=f"{series.split} {series.metric} of {name}",
         kind="line",
         series=(
-            Series(name="logged", x=series.steps[::stride].tolist(), y=series.values[::stride].tolist(), is_dots=True),
             Series(
                 name="forecast, p10 to p90",
                 x=places.tolist(),
@@ -104,9 +104,11 @@ def _chart(run: Status, name: str) -> Chart:
                 low=np.asarray(low).tolist(),
                 high=np.asarray(high).tolist(),
             ),
+            Series(name="logged", x=series.steps[::stride].tolist(), y=series.values[::stride].tolist(), is_dots=True),
         ),
         x_label="step",
         y_label=series.metric,
+        log_y=bool(series.values.min() > 0 and series.values.max() > _WIDE * series.values.min()),
         reference_lines=(*lines, ReferenceLine(value=curve.last_step, label="now", axis="x")),
     )
 

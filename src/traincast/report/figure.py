@@ -79,8 +79,11 @@ def _trace(series: Series, chart: Chart, x_size: float, y_size: float) -> dict[s
         f"{show_value(x, 'text' if isinstance(x, str) else chart.x_show)}: {show_value(y, chart.y_show)}"
         for x, y in zip(series.x, series.y, strict=True)
     ]
+    drawn = dict(_TRACE["scatter" if series.is_dots else chart.kind])
+    if series.low:
+        drawn["mode"] = "lines"  # markers would hide the band
     return {
-        **_TRACE["scatter" if series.is_dots else chart.kind],
+        **drawn,
         "name": _escaped(series.name),
         "x": [_escaped(x) if isinstance(x, str) else x / x_size for x in series.x],
         "y": [None if y is None else y / y_size for y in series.y],

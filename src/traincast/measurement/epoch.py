@@ -184,7 +184,8 @@ class _Epoch:
     def whereabouts(self, error: BaseException) -> str:
         """Who failed. torch tells of a dead worker at any moment, also in the middle of a step."""
         number = len(self.durations_s) + 1
-        if "DataLoader worker (pid" in str(error) or (self._waits_for_data and isinstance(error, ConnectionError)):
+        is_cut_off = self._waits_for_data and isinstance(error, ConnectionError | EOFError)
+        if "DataLoader worker (pid" in str(error) or is_cut_off:
             return f"The data loader, one of whose workers died before batch {number},"
         return f"The data loader, asked for batch {number}," if self._waits_for_data else f"The step on batch {number}"
 

@@ -226,7 +226,8 @@ byte. Nothing is hidden behind backward: both need the same cores.
 **How often was this looked at?** An earlier form took the link from lone all-reduces and had 4 of 7 models within 20 %
 (-27 % to +21 %), communication at half of what was measured; that led to the three prices. They were chosen among seven
 sets of terms by errors on calibration's own networks, not on these models; a price for each gradient tensor
-came out as zero.
+came out as zero. With them a first run, while other jobs ran, had 6 of 7 models within 20 % (-20 % to +33 %); then the
+median of rounds was priced (see [calibration](calibration.md)), and this page is the first run after that.
 
 **What is not in it.** More than two processes, cores to spare (buckets might then be hidden), other machines."""
 

@@ -42,9 +42,9 @@ earlier and with the later calibration: the quickest times a factor 14.5 and 12.
 Three spreads were compared by what they hold: 97 and 96 %, 92 and 92 %, then 77.5 and 84.3 %. The tables show the later
 calibration, the better of the two; they were first made with the earlier one, whose sums of layers came out worse.
 
-**A calibration and a round of steps made after the choice, on a quiet machine: mean error 13.6 %, median 10.0 %, and p10
-to p90 hold 60.8 % (n = 102).** So the error is within its target on steps that nothing was chosen on, and the interval
-is not: it is too narrow, by the spread from one hour to the next that was taken out as counted twice. It will be
+**A calibration and a round of steps made after the choice, on a quiet machine: mean error 13.6 %, median 10.0 %, and
+p10 to p90 hold 60.8 % (n = 102).** So the error is within its target on steps that nothing was chosen on, and the
+interval is not: it is too narrow, by the spread from one hour to the next that was taken out as counted twice. It will be
 widened and checked on another fresh run.
 
 No price was ever fitted on these models, but they are no longer unseen by who chose the form.

@@ -44,8 +44,8 @@ calibration, the better of the two; they were first made with the earlier one, w
 
 **A calibration and a round of steps made after the choice, on a quiet machine: mean error 13.6 %, median 10.0 %, and
 p10 to p90 hold 60.8 % (n = 102).** So the error is within its target on steps that nothing was chosen on, and the
-interval is not: it is too narrow, by the spread from one hour to the next that was taken out as counted twice. It will be
-widened and checked on another fresh run.
+interval is not: it is too narrow, by the spread from one hour to the next that was taken out as counted twice. It will
+be widened and checked on another fresh run.
 
 No price was ever fitted on these models, but they are no longer unseen by who chose the form.
 

@@ -146,7 +146,7 @@ def _shared(n_processes: int) -> tuple[Sequence[Timing], FittedPrices, Device]:
 
 def fit_timings(chosen: Sequence[Case], timings: Sequence[Timing]) -> FittedPrices:
     """Prices that explain the timings: of each case and phase, the median of its rounds' usual seconds."""
-    from traincast.kernels.cpu.fit import MeasuredPhase, fit_prices
+    from traincast.kernels.cpu.fit import MeasuredPhase, fit_prices, moment_log_sd
 
     works = work_of_cases(chosen)
     rounds: dict[tuple[str, str], list[Timing]] = {}
@@ -165,7 +165,8 @@ def fit_timings(chosen: Sequence[Case], timings: Sequence[Timing]) -> FittedPric
         for phase, amounts in works[key].items()
         if amounts
     ]
-    return fit_prices([row for row in rows if row.seconds > 0])
+    between_rounds = moment_log_sd([[timing.usual_s["step"] for timing in several] for several in rounds.values()])
+    return fit_prices([row for row in rows if row.seconds > 0], between_rounds)
 
 
 def _key(timed: Timing) -> tuple[str, str]:

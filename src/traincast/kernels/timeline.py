@@ -82,8 +82,10 @@ def step_timeline(
     repeats = np.where(graph.op_phase == Phase.OPTIMIZER, 1.0, float(n_micro_steps))
     if times.dispatch_s is None:
         dispatch_s, call_s = _dispatch_s(host)[ops.dispatch], host.call_s
+        uncertain_s = times.seconds
     else:
         dispatch_s, call_s = times.dispatch_s, 0.0  # what a step costs beside its ops is in its first ones
+        uncertain_s = times.seconds + dispatch_s  # prices of one fit: off together
     dispatched_s = call_s + np.cumsum(dispatch_s)
     if is_synchronous:
         finished_s = dispatched_s + np.cumsum(times.seconds, axis=1)
@@ -92,7 +94,7 @@ def step_timeline(
     phase_s = _phase_seconds(finished_s, ops)
     phase_s[:, : Phase.OPTIMIZER] *= n_micro_steps
     step_s = phase_s.sum(axis=1)
-    spread_s = _sums_by_group(times.seconds * (times.log_sd * repeats), times.error_group)
+    spread_s = _sums_by_group(uncertain_s * (times.log_sd * repeats), times.error_group)
     return StepTimeline(
         forward_s=phase_s[:, Phase.FORWARD],
         loss_s=phase_s[:, Phase.LOSS],

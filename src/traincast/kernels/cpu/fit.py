@@ -3,7 +3,8 @@
 Every row is a phase of a measured step, its columns are amounts of work, and the prices are what makes their sum the
 measured time. Prices cannot be negative. Rows that are off by much count less, as a machine is sometimes busy with
 something else. The spread comes from steps that the fit has not seen: a tenth of them is left out in turn. The same
-benchmark at another batch size stays, as a model asks for no work that calibration does not price.
+benchmark at another batch size stays, as a model asks for no work that calibration does not price. What was measured
+is a median over moments; a run has one moment, so how far moments are apart is added.
 """
 
 from __future__ import annotations
@@ -40,22 +41,32 @@ class FittedPrices:
 
     price_s: Mapping[str, float]
     held_out_log_errors: Floats  # log of predicted over measured, one a step
+    moment_log_sd: float = 0.0  # of a step at one moment around its median over the moments that were measured
 
     @property
     def log_sd(self) -> float:
-        """Of a step that was left out, measured at some other time: what the p10 and p90 of its errors tell.
-
-        What a measurement is off by itself is in it.
-        """
+        """Of a step that was left out, run at one moment: what the p10 and p90 of its errors tell, and the moment."""
         low, high = np.percentile(self.held_out_log_errors, [10, 90])
-        return float((high - low) / _P10_TO_P90)
+        return float(np.hypot((high - low) / _P10_TO_P90, self.moment_log_sd))
 
     @property
     def mean_error(self) -> float:
         return float(np.abs(np.expm1(self.held_out_log_errors)).mean())
 
 
-def fit_prices(phases: Sequence[MeasuredPhase]) -> FittedPrices:
+def moment_log_sd(times_s: Sequence[Sequence[float]]) -> float:
+    """How far one moment's time of a step is from the median of its moments, beyond what that median varies itself.
+
+    The median of n moments varies about as one of them over the square root of n; that part is in the errors of steps
+    left out already. Of all steps, the usual one: a moment in which something else ran should not count.
+    """
+    spreads = [
+        np.std(np.log(several), ddof=1) * np.sqrt(1 - 1 / len(several)) for several in times_s if len(several) > 1
+    ]
+    return float(np.median(spreads)) if spreads else 0.0
+
+
+def fit_prices(phases: Sequence[MeasuredPhase], moment_log_sd: float = 0.0) -> FittedPrices:
     """The prices of all work that some phase asks for."""
     if not phases:
         raise InputError("There is nothing to fit prices on: no step was measured.")
@@ -76,7 +87,9 @@ def fit_prices(phases: Sequence[MeasuredPhase]) -> FittedPrices:
     errors = np.log(step_predicted / step_s)
     prices = _solve(amounts, seconds, weight)
     return FittedPrices(
-        price_s=dict(zip(names, prices.tolist(), strict=True)), held_out_log_errors=errors[np.isfinite(errors)]
+        price_s=dict(zip(names, prices.tolist(), strict=True)),
+        held_out_log_errors=errors[np.isfinite(errors)],
+        moment_log_sd=moment_log_sd,
     )
 
 

@@ -13,7 +13,14 @@ from traincast.frontend.models.registry import ZOO
 from traincast.frontend.models.training_step import build_for_training
 
 # PyTorch forgets the groups in the backward of a grouped convolution and counts it many times over.
-GROUPED = {"mobilenet_v2": "features.0.0", "efficientnet_b0": "features.0.0"}
+GROUPED = {
+    "mobilenet_v2": "features.0.0",
+    "efficientnet_b0": "features.0.0",
+    "resnext50_32x4d": "conv1",
+    "resnext101_32x8d": "conv1",
+    "resnext101_32x4d": "conv1",
+    "resnext101_32x16d": "conv1",
+}
 
 ENCODER = {
     "vocab_size": 96,

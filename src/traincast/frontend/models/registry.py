@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["ZOO", "ZooModel", "find"]
 
 TORCHVISION = "torchvision 0.28, metadata of the weights"
+TIMM = "timm, model cards of resnext101_32x4d.gluon_in1k and resnext101_32x16d.fb_ssl_yfcc100m_ft_in1k"
 Member = tuple[str, str, int, float | None]  # name, title, parameters, published GMACs
 
 
@@ -109,6 +110,16 @@ def residual_networks() -> Iterator[ZooModel]:
         ("resnet50", "ResNet-50 v1.5 (torchvision)", 25_557_032, 4.089),
         ("resnet101", "ResNet-101 v1.5 (torchvision)", 44_549_160, 7.801),
         ("resnet152", "ResNet-152 v1.5 (torchvision)", 60_192_808, 11.514),
+    )
+    grouped = "Xie et al. 2017, arXiv 1611.05431"
+    yield from Family(module="resnext", source=grouped, rules=images()).members(
+        ("resnext50_32x4d", "ResNeXt-50 32x4d (torchvision)", 25_028_904, 4.23),
+        ("resnext101_32x8d", "ResNeXt-101 32x8d (torchvision)", 88_791_336, 16.414),
+    )
+    wider = f"{grouped}; sizes as in facebookresearch/semi-supervised-ImageNet1K-models"
+    yield from Family(module="resnext", source=wider, rules=images(), gmacs_source=TIMM).members(
+        ("resnext101_32x4d", "ResNeXt-101 32x4d", 44_177_704, 8.0),
+        ("resnext101_32x16d", "ResNeXt-101 32x16d", 194_026_792, 36.3),
     )
     yield from Family(
         module="cifar_resnet",

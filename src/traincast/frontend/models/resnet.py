@@ -45,16 +45,19 @@ class BasicBlock(nn.Module):
 
 
 class Bottleneck(nn.Module):
+    """1x1, 3x3, 1x1. With groups, `group_width` is how many channels each has in the stage of width 64."""
+
     expansion = 4
 
-    def __init__(self, n_in: int, width: int, *, stride: int) -> None:
+    def __init__(self, n_in: int, width: int, *, stride: int, n_groups: int = 1, group_width: int = 64) -> None:
         super().__init__()
         n_out = width * self.expansion
-        self.conv1 = nn.Conv2d(n_in, width, kernel_size=1, bias=False)
-        self.bn1 = nn.BatchNorm2d(width)
-        self.conv2 = nn.Conv2d(width, width, kernel_size=3, stride=stride, padding=1, bias=False)
-        self.bn2 = nn.BatchNorm2d(width)
-        self.conv3 = nn.Conv2d(width, n_out, kernel_size=1, bias=False)
+        inner = width * group_width // 64 * n_groups
+        self.conv1 = nn.Conv2d(n_in, inner, kernel_size=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(inner)
+        self.conv2 = nn.Conv2d(inner, inner, kernel_size=3, stride=stride, padding=1, groups=n_groups, bias=False)
+        self.bn2 = nn.BatchNorm2d(inner)
+        self.conv3 = nn.Conv2d(inner, n_out, kernel_size=1, bias=False)
         self.bn3 = nn.BatchNorm2d(n_out)
         self.relu = nn.ReLU(inplace=True)
         self.downsample = projection(n_in, n_out, stride=stride)
@@ -76,17 +79,17 @@ def stage(block: type[Any], n_in: int, width: int, *, n_blocks: int, stride: int
 
 
 class ResNet(nn.Module):
-    def __init__(self, block: type[Any], n_blocks: Sequence[int], *, n_classes: int) -> None:
+    def __init__(self, block: type[Any], n_blocks: Sequence[int], *, n_classes: int, **options: Any) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(3, 64, kernel_size=7, stride=2, padding=3, bias=False)
         self.bn1 = nn.BatchNorm2d(64)
         self.relu = nn.ReLU(inplace=True)
         self.maxpool = nn.MaxPool2d(kernel_size=3, stride=2, padding=1)
         widened = block.expansion
-        self.layer1 = stage(block, 64, 64, n_blocks=n_blocks[0], stride=1)
-        self.layer2 = stage(block, 64 * widened, 128, n_blocks=n_blocks[1], stride=2)
-        self.layer3 = stage(block, 128 * widened, 256, n_blocks=n_blocks[2], stride=2)
-        self.layer4 = stage(block, 256 * widened, 512, n_blocks=n_blocks[3], stride=2)
+        self.layer1 = stage(block, 64, 64, n_blocks=n_blocks[0], stride=1, **options)
+        self.layer2 = stage(block, 64 * widened, 128, n_blocks=n_blocks[1], stride=2, **options)
+        self.layer3 = stage(block, 128 * widened, 256, n_blocks=n_blocks[2], stride=2, **options)
+        self.layer4 = stage(block, 256 * widened, 512, n_blocks=n_blocks[3], stride=2, **options)
         self.avgpool = nn.AdaptiveAvgPool2d(1)
         self.fc = nn.Linear(512 * widened, n_classes)
         kaiming_convolutions(self)

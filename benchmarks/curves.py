@@ -20,6 +20,7 @@ from scipy.optimize import curve_fit
 from scipy.stats import binomtest
 
 from traincast.convergence.curves.auto import fit_auto
+from traincast.convergence.curves.fit import continue_like
 from traincast.convergence.curves.priors import Priors
 from traincast.convergence.refit.fit import drops_of, fit_priors, forecast_of
 from traincast.convergence.refit.runs import Run, read_runs
@@ -99,6 +100,52 @@ def rows_of(runs: Iterable[Run], priors: dict[str, Priors]) -> list[Row]:
     return rows
 
 
+def rows_like_siblings(runs: Sequence[Run]) -> list[Row]:
+    """Every run continued as those of its source and data set with another configuration went, where there are any."""
+    rows = []
+    for run in runs:
+        share = ACCURACY_SHARE if run.is_accuracy else 0.4
+        kind = (run.source, run.dataset, run.column)
+        siblings = [
+            other
+            for other in runs
+            if (other.source, other.dataset, other.column) == kind and other.configuration != run.configuration
+        ]
+        points = run.until(share)
+        if points is None or not siblings:
+            continue
+        n_seen = len(points.steps)
+        curve = continue_like(
+            run.steps[:n_seen],
+            run.values[:n_seen],
+            [(other.steps, other.values) for other in siblings],
+            total_steps=run.end,
+            metric="accuracy" if run.is_accuracy else "loss",
+        )
+        low, high = curve.interval(run.end)
+        others = {
+            "siblings": float(np.median([other.final for other in siblings])),
+            "last": float(run.values[n_seen - 1]),
+        }
+        rows.append(Row(run, share, float(low), float(curve.predict(run.end)), float(high), others))
+    return rows
+
+
+def siblings_table(rows: Sequence[Row]) -> str:
+    sources = sorted({row.run.source for row in rows})
+    groups = [(source, [row for row in rows if row.run.source == source]) for source in sources]
+    cells = [
+        [
+            name,
+            str(len(own)),
+            *(median(row.error(which) for row in own) for which in ("", "siblings", "last")),
+            covered(own),
+        ]
+        for name, own in (*groups, ("**all**", rows))
+    ]
+    return table(("source", "n", "ours", "siblings' final value", "last value", "in p10 to p90"), cells)
+
+
 def target_errors(run: Run, priors: Priors) -> list[float]:
     """Of the steps to losses that the run has later on, from half of it, in percent of the true steps."""
     points = run.until(TARGET_SHARE)
@@ -138,7 +185,7 @@ def main() -> None:
         source: [e for run in runs if run.source == source for e in target_errors(run, priors[source])]
         for source in sources
     }
-    text = page(rows, targets, each_ms)
+    text = page(rows, rows_like_siblings(runs), targets, each_ms)
     print(text)
     if given.write:
         write_file(PAGE, text)
@@ -197,7 +244,7 @@ def step_decay_table(rows: Sequence[Row]) -> str:
     return table(("run", "", "final", "ours", "p10 to p90", "off by a factor", "Optimus"), cells)
 
 
-def page(rows: Sequence[Row], targets: dict[str, list[float]], each_ms: float) -> str:
+def page(rows: Sequence[Row], alike: Sequence[Row], targets: dict[str, list[float]], each_ms: float) -> str:
     parts = [HEAD.format(date=datetime.datetime.now(tz=datetime.UTC).date(), each_ms=f"{each_ms:.0f}")]
     losses = [row for row in rows if not row.run.is_accuracy]
     for share in LOSS_SHARES:
@@ -218,6 +265,14 @@ def page(rows: Sequence[Row], targets: dict[str, list[float]], each_ms: float) -
         f"Runs whose schedule is known: {median(row.error() for row in known)} points (median, n = {len(known)}), "
         f"p10 to p90 hold {covered(known)}. Aim: 1.0."
     )
+    parts += [
+        "## As siblings went: the configuration left out",
+        LIKE,
+        "Final accuracy from the first half, in points:",
+        siblings_table([row for row in alike if row.run.is_accuracy]),
+        "Final loss from the first 40 %, in percent:",
+        siblings_table([row for row in alike if not row.run.is_accuracy]),
+    ]
     pooled = [error for errors in targets.values() for error in errors]
     cells = [[source, str(len(errors)), median(errors)] for source, errors in targets.items() if errors]
     parts += [
@@ -233,6 +288,10 @@ Written by `python benchmarks/curves.py --data DIR --write` on {date}. Every run
 source had no part in; its length is known, its learning rate where the source tells it. Errors are of the final value
 (mean of the last fiftieth of the points), medians, in percent of the loss or in points of accuracy. Ours and the three
 simple laws together take {each_ms} ms a forecast."""
+
+LIKE = """`fit_curve(..., like=[...])` and `converge --like` continue a run as earlier runs of its kind went. Here
+these are the runs of the same source and data set whose configuration (model, optimizer, batch size) is another; no
+prior is used. The form was written down before it was scored, and scored once."""
 
 NOTES = """## What to know
 

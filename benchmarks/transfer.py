@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import csv
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,9 @@ from traincast.api.time_to_accuracy import WorkersCurve, time_to_accuracy, worke
 from traincast.convergence.transfer.charts import curve_chart, error_chart, parameter_chart
 from traincast.convergence.transfer.fits import Fit, read_fits
 from traincast.convergence.transfer.hardware import hardware_test
-from traincast.convergence.transfer.transferred import QUANTITIES, OptimusDraws, Transferred, predict_parameters
+from traincast.convergence.transfer.held_out import Law
+from traincast.convergence.transfer.held_out import law_of as optimus_law
+from traincast.convergence.transfer.transferred import QUANTITIES, Transferred, predict_parameters
 from traincast.kernels.layerwise.page import refresh
 from traincast.report.chart import Chart
 from traincast.report.files import write_file
@@ -37,20 +38,8 @@ ASKED = 50
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class Law:
-    """An Optimus curve."""
-
-    b0: float
-    b1: float
-    b2: float
-
-    def __call__(self, steps: Floats) -> Floats:
-        return OptimusDraws(*(np.array([value]) for value in (self.b0, self.b1, self.b2))).values(steps)[0]
-
-
 def law_of(fit: Fit) -> Law:
-    return Law(fit.b0, fit.b1, fit.b2)
+    return optimus_law(fit.b0, fit.b1, fit.b2)
 
 
 def main() -> None:
@@ -160,7 +149,7 @@ def asked_table(fits: Sequence[Fit], asked: Transferred, published: Path) -> str
 
 
 def ridge_law(seen: Sequence[Fit], asked: Fit) -> Law:
-    return Law(*(ridge(seen, asked, name) for name in ("b0", "b1", "b2")))
+    return optimus_law(*(ridge(seen, asked, name) for name in ("b0", "b1", "b2")))
 
 
 def curves_table(fits: Sequence[Fit], held: dict[int, Transferred]) -> str:

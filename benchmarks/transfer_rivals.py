@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from traincast.convergence.transfer.fits import Fit
+from traincast.convergence.transfer.ridge import ridge as plain_ridge
 from traincast.convergence.transfer.siblings import SCALES, Siblings
 from traincast.convergence.transfer.transferred import QUANTITIES
 
@@ -16,11 +17,10 @@ Rival = Callable[[Sequence[Fit], Fit, str], float]  # from the siblings, a quant
 
 
 def ridge(seen: Sequence[Fit], asked: Fit, quantity: str) -> float:
-    """The report's: linear kernel, alpha 1, raw features (layers, code of the GPU), no intercept, raw targets."""
-    rows = np.array([[fit.n_layers, GPU_CODES[fit.gpu]] for fit in seen])
-    values = np.array([getattr(fit, quantity) for fit in seen])
-    weights = np.linalg.solve(rows @ rows.T + np.eye(len(rows)), values)
-    return float(np.array([asked.n_layers, GPU_CODES[asked.gpu]]) @ rows.T @ weights)
+    """The report's, with its numbers for the GPUs."""
+    found = plain_ridge(seen, (asked.n_layers, asked.gpu), quantity, GPU_CODES)
+    assert found is not None
+    return found
 
 
 def siblings(seen: Sequence[Fit], quantity: str, scales: tuple[float, ...]) -> Siblings:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from traincast.api.logs import read_log
     from traincast.api.measuring import measure
     from traincast.api.models import capture, estimate_memory, load_model
+    from traincast.api.transferring import transfer
     from traincast.errors import TraincastError
     from traincast.forecasting.forecast import Forecast
     from traincast.forecasting.scale import Scaling
@@ -35,6 +36,7 @@ _HOME = {
     "measure": "traincast.api.measuring",
     "read_log": "traincast.api.logs",
     "scale": "traincast.api.forecasts",
+    "transfer": "traincast.api.transferring",
     "Calibration": "traincast.api.calibrating",
     "Forecast": "traincast.forecasting.forecast",
     "Measurement": "traincast.measurement.measured",
@@ -60,6 +62,7 @@ __all__ = [
     "measure",
     "read_log",
     "scale",
+    "transfer",
 ]
 
 

@@ -78,9 +78,16 @@ FLAGS = {
         "--step-s",
         "--pattern",
         "--run",
+        "--like",
+        "--relation-from",
+        "--steps-per-epoch",
+        "--batch-to",
+        "--noise-scale",
+        "--batch",
     }
     | OUTPUT_FLAGS,
     "watch": {
+        "--steps-per-epoch",
         "--target",
         "--metric",
         "--split",
@@ -96,6 +103,22 @@ FLAGS = {
         "--run",
         "--json",
     },
+    "transfer": {
+        "--predict",
+        "--family",
+        "--rows",
+        "--split",
+        "--target",
+        "--metric",
+        "--total-steps",
+        "--epochs",
+        "--steps-per-epoch",
+        "--workers",
+        "--servers",
+        "--optimus",
+        "--batch",
+    }
+    | OUTPUT_FLAGS,
     "models": {"--json"},
     "compare": {"--data", "--traces", "--set", "--method", "--by"} | OUTPUT_FLAGS,
     "devices": {"--vendor", "--arch", "--min-memory", "--machines", "--json", "--devices"},
@@ -114,7 +137,7 @@ def test_every_command_has_just_these_flags():
 def test_models_are_listed_with_their_parameters(capsys):
     assert run(["models", "vgg"]) == 0
     out = capsys.readouterr().out
-    assert "3 of 35" in out
+    assert "3 of 39" in out
     assert "138,357,544" in out
 
 

@@ -29,6 +29,18 @@ def test_other_columns_and_capitals_and_empty_lines_are_no_matter(tmp_path):
     assert [fit.epochs for fit in read_fits(written(tmp_path, text))] == [3.0, 4.0]
 
 
+def test_a_table_may_be_json_and_say_depth_and_hardware(tmp_path):
+    text = '[{"model": "net", "depth": 10, "hardware": "T4", "b0": 0.1, "b1": 0.5, "b2": 0, "epochs": null}]'
+    (fit,) = read_fits(written(tmp_path, text))
+    assert fit == Fit(model="net", n_layers=10, gpu="T4", b0=0.1, b1=0.5, b2=0.0)
+
+
+def test_a_loss_that_falls_within_an_epoch_is_no_degenerate_fit():
+    fast = {"model": "m", "n_layers": 1, "b0": 2.0, "b1": 0.4, "b2": 0.0}
+    assert Fit(**fast).is_degenerate
+    assert not Fit(**fast, counts_epochs=True).is_degenerate
+
+
 def test_the_family_comes_from_the_file_or_from_the_caller(tmp_path):
     path = written(tmp_path, "model,num_layers,family,b0,b1,b2\na,1,thin,0.1,0.5,0\nb,2,thin,0.1,0.5,0\n")
     assert [fit.family for fit in read_fits(path)] == ["thin", "thin"]
@@ -47,9 +59,14 @@ def test_training_and_validation_are_told_apart(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "has no column model and num_layers and b0 and b1 and b2"),
-        ("model,b0\n", "has no column num_layers and b1 and b2; it needs model"),
-        (f"{HEADER}\n", "holds no fits"),
+        ("", "is empty: it needs a header and a row for each run"),
+        ("b0\n1\n", "line 2: there is no model; a row needs model, num_layers, b0, b1 and b2, or a log"),
+        ("model,b0\na,1\n", "line 2: there is no num_layers"),
+        (f"{HEADER}\na,20,T4,train,1,,0,\n", "line 2: there is no b1"),
+        (f"{HEADER}\n", "holds no runs"),
+        ("[1, 2]", "should be a list of objects, one for each run"),
+        ('[{"model": "a",', "is not valid JSON"),
+        ('[{"model": "a", "depth": "deep"}]', "run 1: num_layers is 'deep', not a number"),
         (f"{HEADER}\na,b\n", "line 2: 2 cells where the header has 8"),
         (f"{HEADER}\na,20,T4,train,fast,1,0,\n", "line 2: b0 is 'fast', not a number"),
         (f"{HEADER}\na,20,T4,train,nan,1,0,\n", "line 2: b0 should be a finite number, not nan"),

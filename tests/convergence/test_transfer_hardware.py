@@ -30,6 +30,7 @@ def test_a_gpu_that_always_learns_faster_is_found():
 
 def test_the_smallest_p_is_that_of_the_number_of_orders():
     found = hardware_test(fits_of({"A": 1.0, "B": 2.0}, n_models=3), "b0")
+    assert found.least_p_value == 2 / 2**3
     assert found.p_value == pytest.approx(2 / 2**3, abs=0.02)  # each of 3 models in one of 2 orders, two of them as far
 
 

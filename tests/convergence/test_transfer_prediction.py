@@ -110,10 +110,28 @@ def test_the_answer_as_json_has_parameters_with_intervals_and_a_band():
 
 def test_charts_hold_the_band_the_others_and_the_error():
     found = predict_parameters(SEEN, 38, total_steps=STEPS)
-    chart = curve_chart(found, {"real": lambda steps: law(steps, 38)})
-    assert [series.name for series in chart.series][-2:] == ["transferred, p90", "real"]
+    logged = {"logged": (np.array([0.0, 1.0, 2.0, 3.0]), np.array([3.0, 2.0, 1.5, 1.2]))}
+    chart = curve_chart(found, {"real": lambda steps: law(steps, 38)}, logged=logged, unit="epoch")
+    assert [series.name for series in chart.series] == ["logged", "transferred, p10 to p90", "real"]
+    dots, band, _ = chart.series
+    assert all(low < middle < high for low, middle, high in zip(band.low, band.y, band.high, strict=True))
+    assert (dots.is_dots, list(dots.x), chart.x_label) == (True, [1.0, 2.0, 3.0], "epoch")  # no step 0 on a log axis
     errors = error_chart(found, lambda steps: law(steps, 38), {"twice": lambda steps: 2 * law(steps, 38)})
     assert errors.series[1].y == pytest.approx([1.0] * len(errors.series[1].y))
-    by_depth = parameter_chart(SEEN, [found], "b0")
-    assert by_depth.series[0].x == [20.0, 32.0, 44.0, 56.0]
-    assert by_depth.series[-1].y == [found.estimates["b0"].high]
+    assert max(errors.series[0].low) < 0 < min(errors.series[0].high)
+
+
+def test_a_parameter_over_sizes_has_a_band_and_what_ran_as_dots():
+    found = [predict_parameters(SEEN, depth, total_steps=STEPS) for depth in (56, 20)]
+    chart = parameter_chart(SEEN, found, "b0")
+    band, dots = chart.series
+    assert (dots.is_dots, list(dots.x)) == (True, [20.0, 32.0, 44.0, 56.0])
+    assert list(band.x) == [20.0, 56.0]
+    assert band.high[0] == found[1].estimates["b0"].high
+
+
+def test_another_size_than_depth_has_its_own_name():
+    rows = [Fit(model=f"m{n}", n_layers=n, b0=1e-4, b1=0.5, b2=0.01) for n in (10_000_000, 20_000_000)]
+    found = predict_parameters(rows, 90_000_000, total_steps=STEPS, size_name="parameters")
+    assert "90,000,000 parameters are outside of what was seen of this family" in found.warnings[0]
+    assert parameter_chart(rows, [found], "b0").x_label == "parameters"

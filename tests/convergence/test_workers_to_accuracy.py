@@ -39,9 +39,10 @@ def test_asynchronous_workers_help_less_and_less():
 
 def test_one_chart_holds_every_curve_and_its_band():
     chart = workers_chart(time_to_accuracy(EPOCHS, SYNC, steps_per_epoch=100, n_workers=range(1, 5)))
-    assert [series.name for series in chart.series] == [
-        "2 servers", "4 servers", "2 servers, p10", "4 servers, p10", "2 servers, p90", "4 servers, p90",
-    ]  # fmt: skip
+    assert [series.name for series in chart.series] == ["2 servers, p10 to p90", "4 servers, p10 to p90"]
+    for series in chart.series:
+        assert [2 * low for low in series.low] == pytest.approx(series.y)
+        assert [2 * middle for middle in series.y] == pytest.approx(series.high)
     assert chart.y_show == "duration"
 
 

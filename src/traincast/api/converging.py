@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from traincast.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -28,14 +30,19 @@ def fit_curve(
     total_steps: float | None = None,
     learning_rate: LearningRate | None = None,
     metric: Metric | None = None,
+    like: Sequence[tuple[ArrayLike, ArrayLike]] = (),
 ) -> Curve:
     """A law through logged losses, or accuracies: `predict`, `interval`, `steps_to`, `interval_to`, `warnings`.
 
     `family` is "auto" (power laws that know what a falling learning rate does) or "optimus" (1/(b0 k + b1) + b2).
-    `learning_rate` is a function of the step, {step: rate from it on}, one rate a logged value, or one a step.
+    `learning_rate` is a function of the step, {step: rate from it on}, one rate a logged value, or one a step. `like`
+    are steps and values of earlier whole runs of the same kind: the run is continued as they went.
     """
+    from traincast.convergence.curves.fit import continue_like
     from traincast.convergence.curves.fit import fit_curve as fit
 
+    if like:
+        return continue_like(steps, losses, like, total_steps=total_steps, metric=metric)
     return fit(steps, losses, family, total_steps=total_steps, learning_rate=learning_rate, metric=metric)
 
 
@@ -51,21 +58,30 @@ def converge(
     learning_rate: LearningRate | str | None = None,
     step: Forecast | float | None = None,
     usd_per_hour: float | None = None,
+    like: Sequence[Log | str | Path] = (),
+    relation_from: Sequence[Log | str | Path] = (),
     reading: Mapping[str, Any] | None = None,
 ) -> Status:
     """Continues a series of a log: the metric that is named, else the validation loss, else the training loss.
 
     The length of the run is `total_steps`, or `n_epochs` of the log's steps, or what the log says. The pace is that of
-    the log's clock, unless `step` gives a forecast, or seconds. `usd_per_hour` is of all devices together.
+    the log's clock, unless `step` gives a forecast, or seconds. `usd_per_hour` is of all devices together. `like` are
+    logs of earlier whole runs of the same kind: the run is continued as they went.
+
+    An accuracy that the log lacks, or has less than eight times, is told from its loss: by the pairs of both that it
+    has and by those of the runs in `relation_from` (logs, or files with one run or several). Where a log counts epochs
+    and nothing else, steps are epochs.
     """
     from traincast.api.logs import read_log
-    from traincast.convergence.asked import Asked, series_for
+    from traincast.convergence.asked import Asked, length_for, series_for
     from traincast.convergence.curves.points import clean
+    from traincast.convergence.from_loss import accuracy_from_loss
     from traincast.convergence.logs.log import Log
     from traincast.convergence.watching import status_of
 
-    known = log if isinstance(log, Log) else read_log(log, **dict(reading or {}))
-    step_s, step_log_sd, usd = _expected(step, usd_per_hour)
+    known, *siblings = (one if isinstance(one, Log) else read_log(one, **dict(reading or {})) for one in (log, *like))
+    others = [one for given in relation_from for one in _others(given, log, reading or {})]
+    step_s, step_log_sd, usd = _expected(step, usd_per_hour, known)
     asked = Asked(
         metric=metric,
         split=split,
@@ -78,19 +94,47 @@ def converge(
         step_log_sd=step_log_sd,
         prefers_clock=step is None,
         usd_per_hour=usd,
+        like=tuple(siblings),
+        relation_from=tuple(others),
     )
-    series = series_for(known, asked)
-    clean(series.steps, series.values)  # too few points are told here: a run that is watched may still write more
+    # What a run that is watched may still write is told here: too few points, and the steps of an epoch.
+    if accuracy_from_loss(known, asked) is None:
+        series = series_for(known, asked)
+        clean(series.steps, series.values)
+    if n_epochs is not None and length_for(known, asked) is None:
+        raise InputError(
+            f"'{known.path}' counts steps and does not say how many an epoch has: give the length in steps, or the "
+            "steps of an epoch."
+        )
     return status_of(known, asked)
 
 
-def _expected(step: Forecast | float | None, usd_per_hour: float | None) -> tuple[float | None, float, float | None]:
-    """Seconds of a step, how sure they are, and the price of an hour."""
+def _others(given: Log | str | Path, log: Log | str | Path, reading: Mapping[str, Any]) -> list[Log]:
+    """All runs of a file, but not the one that is asked about."""
+    from traincast.convergence.logs.log import Log
+    from traincast.convergence.logs.reading import Reading, read_runs
+
+    if isinstance(given, Log):
+        return [given]
+    how = {name: value for name, value in reading.items() if name not in ("run", "on_progress")}
+    runs = read_runs(given, Reading(**how))
+    is_same = not isinstance(log, Log) and Path(given) == Path(log)
+    return [runs.log(name) for name in runs.sheets if not (is_same and name == (reading.get("run") or ""))]
+
+
+def _expected(
+    step: Forecast | float | None, usd_per_hour: float | None, log: Log
+) -> tuple[float | None, float, float | None]:
+    """Seconds of what the log counts, steps or epochs, how sure they are, and the price of an hour."""
     import math
 
     if step is None or isinstance(step, (int, float)):
         return None if step is None else float(step), 0.0, usd_per_hour
-    low, high = step.interval("step_s")
+    what = "epoch_s" if log.counts_epochs else "step_s"
+    expected_s = getattr(step, what)
+    if expected_s is None:
+        raise InputError(f"'{log.path}' counts epochs, and the forecast knows no time of one: give it n_samples.")
+    low, high = step.interval(what)
     if usd_per_hour is None and step.cost_usd and step.total_s:
         usd_per_hour = _S_PER_H * step.cost_usd / step.total_s
-    return step.step_s, math.log(high / low) / _P10_TO_P90_SDS, usd_per_hour
+    return expected_s, math.log(high / low) / _P10_TO_P90_SDS, usd_per_hour

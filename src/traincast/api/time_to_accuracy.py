@@ -80,8 +80,13 @@ def workers_chart(curves: Sequence[WorkersCurve], *, title: str = "Time to accur
     from traincast.report.chart import Chart, Series
 
     series = tuple(
-        Series(name=f"{curve.n_servers} servers{suffix}", x=curve.n_workers.tolist(), y=getattr(curve, field).tolist())
-        for field, suffix in (("time_s", ""), ("low_s", ", p10"), ("high_s", ", p90"))
+        Series(
+            name=f"{curve.n_servers} servers, p10 to p90",
+            x=curve.n_workers.tolist(),
+            y=curve.time_s.tolist(),
+            low=curve.low_s.tolist(),
+            high=curve.high_s.tolist(),
+        )
         for curve in curves
     )
     return Chart(

@@ -27,6 +27,7 @@ COMMANDS = (
     "records",
     "converge",
     "watch",
+    "transfer",
     "compare",
 )
 

@@ -1,44 +1,66 @@
 """`traincast converge`: where will this run end, and when is it good enough?"""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from traincast.cli import converge_options as of_log
 from traincast.cli.options import AsJson, HtmlFile, PngFile
+from traincast.errors import InputError
+
+if TYPE_CHECKING:
+    from traincast.convergence.at_batch import AtBatch
+    from traincast.convergence.watching import Status
 
 
 def converge(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Logs of training runs: CSV, JSONL, ...")],
-    target: Annotated[float | None, typer.Option(help="The loss or accuracy to reach.", show_default=False)] = None,
-    metric: Annotated[
-        str | None, typer.Option(help="loss, accuracy or a column's name. Default: a loss.", show_default=False)
-    ] = None,
-    split: Annotated[str | None, typer.Option(help="train, validation or test.", show_default=False)] = None,
-    total_steps: Annotated[
-        float | None, typer.Option("--total-steps", help="Length of the run. Default: as logged.", show_default=False)
-    ] = None,
-    epochs: Annotated[float | None, typer.Option(help="Length of the run in epochs.", show_default=False)] = None,
-    lr: Annotated[
-        str | None,
+    target: of_log.Target = None,
+    metric: of_log.MetricName = None,
+    relation_from: Annotated[
+        list[Path] | None,
         typer.Option(
-            "--lr",
-            metavar="SCHEDULE",
-            help="constant, linear, cosine, linear:0.4 (last 40 %), or 0.1,0.01@32000. Default: as logged.",
+            "--relation-from",
+            metavar="FILE",
+            help="Logs with loss and accuracy: tell the accuracy from the loss.",
             show_default=False,
         ),
     ] = None,
-    family: Annotated[str, typer.Option(help="auto or optimus.")] = "auto",
-    usd_per_hour: Annotated[
-        float | None, typer.Option("--price", metavar="USD", help="Of all devices, an hour.", show_default=False)
+    like: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--like",
+            metavar="FILE",
+            help="Logs of whole runs of the same kind: continue this one as they went.",
+            show_default=False,
+        ),
     ] = None,
+    split: of_log.Split = None,
+    total_steps: of_log.TotalSteps = None,
+    epochs: of_log.RunEpochs = None,
+    steps_per_epoch: of_log.StepsPerEpoch = None,
+    lr: of_log.Rates = None,
+    family: Annotated[str, typer.Option(help="auto or optimus.")] = "auto",
+    usd_per_hour: of_log.UsdPerHour = None,
     step_s: Annotated[
         float | None, typer.Option("--step-s", help="Seconds of a step, instead of the log's.", show_default=False)
     ] = None,
-    pattern: Annotated[
-        str | None, typer.Option(help="Regular expression with named groups, for text logs.", show_default=False)
+    batch_to: Annotated[
+        float | None,
+        typer.Option(
+            "--batch-to", metavar="N", help="Also at that batch size: needs --noise-scale.", show_default=False
+        ),
     ] = None,
-    run: Annotated[str | None, typer.Option(help="Of a file with several runs: which.", show_default=False)] = None,
+    noise_scale: Annotated[
+        float | None,
+        typer.Option(help="Of the gradient, in samples: how much a larger batch is worth.", show_default=False),
+    ] = None,
+    batch: Annotated[
+        float | None, typer.Option(help="Batch of the run. Default: as logged.", show_default=False)
+    ] = None,
+    pattern: of_log.Pattern = None,
+    run: of_log.OneRun = None,
     as_json: AsJson = False,
     html: HtmlFile = None,
     png: PngFile = None,
@@ -52,6 +74,8 @@ def converge(
     from traincast.cli.converge_document import document_of
     from traincast.cli.show import show
 
+    if (batch_to is None) != (noise_scale is None) or (batch is not None and batch_to is None):
+        raise InputError("--batch-to and --noise-scale go together, and --batch goes with them.")
     found = [
         ask(
             file,
@@ -64,9 +88,26 @@ def converge(
             learning_rate=lr,
             step=step_s,
             usd_per_hour=usd_per_hour,
-            reading={"pattern": pattern, "run": run},
+            like=like or (),
+            relation_from=relation_from or (),
+            reading={"pattern": pattern, "run": run, "steps_per_epoch": steps_per_epoch},
         )
         for file in files
     ]
-    data = {"runs": [one.to_dict() for one in found]} if as_json else None
-    show(document_of(found), as_json=as_json, html=html, png=png, data=data)
+    others = [_at(one, batch_to, noise_scale, batch) for one in found]
+    data = {
+        "runs": [
+            {**one.to_dict(), "at_batch": other and other.to_dict()} for one, other in zip(found, others, strict=True)
+        ]
+    }
+    show(document_of(found, others), as_json=as_json, html=html, png=png, data=data)
+
+
+def _at(
+    status: "Status", batch_to: float | None, noise_scale: float | None, own_batch_size: float | None
+) -> "AtBatch | None":
+    from traincast.convergence.at_batch import at_batch
+
+    if batch_to is None or noise_scale is None:
+        return None
+    return at_batch(status, batch_to, noise_scale=noise_scale, own_batch_size=own_batch_size)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traincast.convergence.from_loss import METRIC
 from traincast.report.chart import Chart, ReferenceLine, Series
 from traincast.report.document import Document
 from traincast.report.table import Column, Row, Table
@@ -15,6 +16,7 @@ from traincast.units import show_duration, show_percent
 
 if TYPE_CHECKING:
     from traincast.convergence.answer import Range
+    from traincast.convergence.at_batch import AtBatch
     from traincast.convergence.watching import Status
 
 _MOST_DOTS = 400
@@ -22,7 +24,7 @@ _N_PLACES = 160
 _WIDE = 4.0  # times: a curve that has fallen further is read on a logarithmic axis
 
 
-def document_of(runs: Sequence[Status]) -> Document:
+def document_of(runs: Sequence[Status], at_batch: Sequence[AtBatch | None] = ()) -> Document:
     """A table of the runs and a chart of each."""
     names = [Path(run.log.path).name for run in runs]
     title = f"Where {names[0]} will end" if len(runs) == 1 else f"Where {len(runs)} runs will end"
@@ -30,18 +32,24 @@ def document_of(runs: Sequence[Status]) -> Document:
     return Document(
         title=title,
         subtitle=", ".join(_subtitle(run) for run in runs[:1]) if len(runs) == 1 else "",
-        tables=tuple(_table(run, name if len(runs) > 1 else "") for name, run in zip(names, runs, strict=True)),
+        tables=tuple(
+            _table(run, name if len(runs) > 1 else "", other)
+            for name, run, other in zip(names, runs, at_batch or [None] * len(runs), strict=True)
+        ),
         charts=tuple(_chart(run, name) for name, run in zip(names, runs, strict=True)),
         notes=tuple(notes),
     )
 
 
 def _subtitle(run: Status) -> str:
-    length = "" if run.total_steps is None else f" of {run.total_steps:,.0f}"
-    return f"{run.series.split} {run.series.metric}, {len(run.series):,} points to step {run.step:,.0f}{length}"
+    from traincast.convergence.status_line import count
+
+    length = "" if run.total_steps is None else f" of {count(run.total_steps, run.unit)}"
+    points = f"{len(run.series):,} points to {run.unit} {count(run.step, run.unit)}{length}"
+    return f"{run.series.split} {run.series.metric}, {points}"
 
 
-def _table(run: Status, name: str) -> Table:
+def _table(run: Status, name: str, other: AtBatch | None) -> Table:
     rows: list[Row] = [("now", _plain(float(run.series.values[-1])), None, None)]
     if run.end is not None:
         rows.append(("at the end of the run", *_cells(run.end, _plain)))
@@ -52,13 +60,17 @@ def _table(run: Status, name: str) -> Table:
     there = run.arrival
     if there is not None:
         rows.append((f"probability of {there.target:g}", show_percent(there.probability), None, None))
-        rows.append((f"step that reaches {there.target:g}", *_cells(there.steps, _step)))
-        if there.epochs is not None:
+        rows.append((f"{run.unit} that reaches {there.target:g}", *_cells(there.steps, _step)))
+        if there.epochs is not None and run.unit != "epoch":
             rows.append((f"epochs until {there.target:g}", *_cells(there.epochs, _step)))
         if there.from_now_s is not None:
             rows.append((f"time until {there.target:g}", *_cells(there.from_now_s, show_duration)))
         if there.cost_usd is not None:
             rows.append((f"cost until {there.target:g}", *_cells(there.cost_usd, _usd)))
+    if other is not None:
+        batch = f"{other.target:g} at batch {other.batch_size:,.0f}"
+        for words, found in ((f"step that reaches {batch}", other.steps), (f"epochs until {batch}", other.epochs)):
+            rows += [] if found is None else [(words, *_cells(found, _step))]
     columns = [Column(key=key, header=key) for key in ("what", "p50", "p10", "p90")]
     return Table(title=name, columns=(Column(key="what", header=""), *columns[1:]), rows=tuple(rows))
 
@@ -92,6 +104,7 @@ def _chart(run: Status, name: str) -> Chart:
     places = np.linspace(max(curve.first_step, 0.01 * end), end, _N_PLACES)
     low, high = curve.interval(places)
     stride = max(1, len(series) // _MOST_DOTS)
+    dots = "logged" if series.kind != METRIC else METRIC
     lines = [ReferenceLine(value=run.arrival.target, label="target")] if run.arrival is not None else []
     return Chart(
         title=f"{series.split} {series.metric} of {name}",
@@ -104,9 +117,9 @@ def _chart(run: Status, name: str) -> Chart:
                 low=np.asarray(low).tolist(),
                 high=np.asarray(high).tolist(),
             ),
-            Series(name="logged", x=series.steps[::stride].tolist(), y=series.values[::stride].tolist(), is_dots=True),
+            Series(name=dots, x=series.steps[::stride].tolist(), y=series.values[::stride].tolist(), is_dots=True),
         ),
-        x_label="step",
+        x_label=run.unit,
         y_label=series.metric,
         log_y=bool(series.values.min() > 0 and series.values.max() > _WIDE * series.values.min()),
         reference_lines=(*lines, ReferenceLine(value=curve.last_step, label="now", axis="x")),
@@ -114,6 +127,8 @@ def _chart(run: Status, name: str) -> Chart:
 
 
 def _notes(run: Status, name: str) -> list[str]:
+    from traincast.convergence.alarms import one_of
+
     prefix = f"{name}: " if name else ""
     notes = []
     there = run.arrival
@@ -124,7 +139,7 @@ def _notes(run: Status, name: str) -> list[str]:
             f"the chance is {show_percent(there.probability)}."
         )
     if run.speed is not None:
-        notes.append(f"{prefix}a step takes {show_duration(run.speed.step_s)} by {run.speed.source}.")
+        notes.append(f"{prefix}{one_of(run.unit)} takes {show_duration(run.speed.step_s)} by {run.speed.source}.")
     if run.pace is not None and run.pace.n_pauses:
         notes.append(f"{prefix}{show_duration(run.pace.downtime_s)} of standing still are not in that.")
     return notes + [f"{prefix}{remark}" for remark in (*run.warnings, *run.remarks)]

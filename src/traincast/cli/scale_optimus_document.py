@@ -32,7 +32,7 @@ def optimus_answer(
     if not 1 <= n_steps <= _MOST_STEPS:
         raise InputError(f"--steps should be from 1 to {_MOST_STEPS:,}, not {n_steps}.")
     n_workers, n_servers = whole_numbers(workers, "--workers"), whole_numbers(servers, "--servers")
-    model, fit = _model(speeds, batch_size)
+    model, fit = speed_model(speeds, batch_size)
     curves = speed_curves(model, n_workers, n_servers)
     document = Document(
         title=f"Time to {n_steps:,} steps by Optimus' speed model",
@@ -61,7 +61,7 @@ def optimus_answer(
     return document, data
 
 
-def _model(speeds: str, batch_size: int | None) -> tuple[SpeedModel, SpeedFit | None]:
+def speed_model(speeds: str, batch_size: int | None) -> tuple[SpeedModel, SpeedFit | None]:
     """A preset, or a fit to a file: of synchronous training where a batch is given, else of asynchronous."""
     name = speeds.strip().lower()
     if name == "paper-async":

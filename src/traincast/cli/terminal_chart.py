@@ -14,6 +14,7 @@ _BITS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
 _BRAILLE = 0x2800
 _SHADE, _RULE = "░", "─"
 _FEW = 0.1
+_WHOLE = 100.0  # an axis that ends below it may have fractions: epochs
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -62,7 +63,7 @@ def chart_lines(
         text = "".join(chr(_BRAILLE + bit) if bit else cell for cell, bit in zip(row, bits, strict=True))
         label = labels[0] if number == 0 else labels[1] if number == height - 1 else ""
         rows.append(f"{label:>{margin}} |{text}".rstrip())
-    first, last = f"{across[0]:,.0f}", f"{across[1]:,.0f}"
+    first, last = (f"{end:,.0f}" if across[1] >= _WHOLE else f"{end:.3g}" for end in across)
     return [*rows, f"{'':>{margin}}  {first}{last:>{max(n_columns - len(first), 1)}}"]
 
 

@@ -5,32 +5,20 @@ from typing import Annotated
 
 import typer
 
+from traincast.cli import converge_options as of_log
 from traincast.cli.options import AsJson
 
 
 def watch(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The log that a run is writing.")],
-    target: Annotated[float | None, typer.Option(help="The loss or accuracy to reach.", show_default=False)] = None,
-    metric: Annotated[
-        str | None, typer.Option(help="loss, accuracy or a column's name. Default: a loss.", show_default=False)
-    ] = None,
-    split: Annotated[str | None, typer.Option(help="train, validation or test.", show_default=False)] = None,
-    total_steps: Annotated[
-        float | None, typer.Option("--total-steps", help="Length of the run. Default: as logged.", show_default=False)
-    ] = None,
-    epochs: Annotated[float | None, typer.Option(help="Length of the run in epochs.", show_default=False)] = None,
-    lr: Annotated[
-        str | None,
-        typer.Option(
-            "--lr",
-            metavar="SCHEDULE",
-            help="constant, linear, cosine, linear:0.4 (last 40 %), or 0.1,0.01@32000. Default: as logged.",
-            show_default=False,
-        ),
-    ] = None,
-    usd_per_hour: Annotated[
-        float | None, typer.Option("--price", metavar="USD", help="Of all devices, an hour.", show_default=False)
-    ] = None,
+    target: of_log.Target = None,
+    metric: of_log.MetricName = None,
+    split: of_log.Split = None,
+    total_steps: of_log.TotalSteps = None,
+    epochs: of_log.RunEpochs = None,
+    steps_per_epoch: of_log.StepsPerEpoch = None,
+    lr: of_log.Rates = None,
+    usd_per_hour: of_log.UsdPerHour = None,
     step_s: Annotated[
         float | None,
         typer.Option("--step-s", help="Expected seconds of a step: warns if it is slower.", show_default=False),
@@ -46,10 +34,8 @@ def watch(
         ),
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="Look once and end.")] = False,
-    pattern: Annotated[
-        str | None, typer.Option(help="Regular expression with named groups, for text logs.", show_default=False)
-    ] = None,
-    run: Annotated[str | None, typer.Option(help="Of a file with several runs: which.", show_default=False)] = None,
+    pattern: of_log.Pattern = None,
+    run: of_log.OneRun = None,
     as_json: AsJson = False,
 ) -> None:
     """When will a run be done that is going on, and will it reach its target?
@@ -80,6 +66,12 @@ def watch(
     )
     rule = None if stop_if is None else read_rule(stop_if, asked)
     with display_for(as_json=as_json, once=once) as display:
-        own = Watch(file, LogFollower(file, Reading(pattern=pattern), run=run), asked, rule, display)
+        own = Watch(
+            file,
+            LogFollower(file, Reading(pattern=pattern, steps_per_epoch=steps_per_epoch), run=run),
+            asked,
+            rule,
+            display,
+        )
         code = own.once() if once else own.follow(interval_s)
     raise typer.Exit(code)

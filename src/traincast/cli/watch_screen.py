@@ -145,7 +145,8 @@ def bar_of(progress: float, width: int) -> str:
 
 def rows_of(status: Status) -> list[tuple[str, str]]:
     """Names and what they are now, with p10 to p90."""
-    from traincast.convergence.status_line import named, times
+    from traincast.convergence.alarms import one_of
+    from traincast.convergence.status_line import count, named, times
     from traincast.units import show_duration, show_percent, show_usd
 
     rows = [(named(status), f"{status.value:.4g}")]
@@ -153,7 +154,7 @@ def rows_of(status: Status) -> list[tuple[str, str]]:
         rows.append(("at the end", f"{status.end.p50:.4g} ({status.end.p10:.4g} to {status.end.p90:.4g})"))
     if status.pace is not None:
         still = f", {show_duration(status.pace.downtime_s)} stood still" if status.pace.downtime_s >= 1 else ""
-        rows.append(("a step", f"{show_duration(status.pace.step_s)}{still}"))
+        rows.append((one_of(status.unit), f"{show_duration(status.pace.step_s)}{still}"))
     if status.left_s is not None:
         rows.append(("time left", "over" if status.is_over else times(status.left_s)))
     if status.left_usd is not None:
@@ -162,9 +163,10 @@ def rows_of(status: Status) -> list[tuple[str, str]]:
     if there is not None:
         rows.append((f"p({there.target:g})", show_percent(there.probability)))
         if math.isfinite(there.steps.p50):
-            rows.append(
-                ("reached at step", f"{there.steps.p50:,.0f} ({_step(there.steps.p10)} to {_step(there.steps.p90)})")
+            low, middle, high = (
+                count(step, status.unit) for step in (there.steps.p10, there.steps.p50, there.steps.p90)
             )
+            rows.append((f"reached at {status.unit}", f"{middle} ({low} to {high})"))
         if there.from_now_s is not None and math.isfinite(there.from_now_s.p50):
             rows.append(("reached in", times(there.from_now_s)))
         if there.cost_usd is not None and math.isfinite(there.cost_usd.p50):
@@ -192,7 +194,3 @@ def chart_of(status: Status, width: int, height: int) -> list[str]:
         band = Band(places, np.asarray(low), np.asarray(curve.predict(places)), np.asarray(high))
     target = None if status.arrival is None else status.arrival.target
     return chart_lines(x, y, band, target=target, width=width, height=height)
-
-
-def _step(step: float) -> str:
-    return f"{step:,.0f}" if math.isfinite(step) else "never"

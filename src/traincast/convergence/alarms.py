@@ -29,14 +29,14 @@ def smoothed(series: Series) -> float:
     return float(np.median(series.values[-max(3, min(len(series) // 10, 200)) :]))
 
 
-def learning_alarms(series: Series, curve: Curve | None) -> list[str]:
+def learning_alarms(series: Series, curve: Curve | None, unit: str = "step") -> list[str]:
     """Of the values: that they grow, stopped being finite, or change no more."""
     alarms = []
     if series.first_not_finite_step is not None and series.first_not_finite_step > series.steps[-1]:
-        alarms.append(f"Diverged: '{series.name}' is not finite since step {series.first_not_finite_step:,.0f}.")
+        alarms.append(f"Diverged: '{series.name}' is not finite since {unit} {series.first_not_finite_step:,.6g}.")
     if len(series) < _FEWEST:
         return alarms
-    sign = -1.0 if series.metric == "accuracy" else 1.0
+    sign = -1.0 if series.metric.startswith("accuracy") else 1.0
     blocks = [float(np.median(part)) for part in np.array_split(sign * series.values, min(20, len(series) // 3))]
     best, now = min(blocks), blocks[-1]
     if now - best > max(_RISES * abs(best), _NOISES * _noise(series.values)):
@@ -54,15 +54,19 @@ def speed_alarms(log: Log, pace: Pace | None, expected_s: float | None) -> list[
     alarms = []
     if expected_s is not None and pace.step_s > _SLOWER * expected_s:
         alarms.append(
-            f"Slower than forecast: a step takes {show_duration(pace.step_s)}, {pace.step_s / expected_s:.2f} times "
-            f"the expected {show_duration(expected_s)}."
+            f"Slower than forecast: {one_of(log.unit)} takes {show_duration(pace.step_s)}, "
+            f"{pace.step_s / expected_s:.2f} times the expected {show_duration(expected_s)}."
         )
     waits = next((one for one in log.series if one.metric in WAITS), None)
     if waits is not None:
         share = float(np.mean(waits.values[-max(3, len(waits) // 5) :])) / pace.step_s
         if share > _WAITS:
-            alarms.append(f"Input-bound: {show_percent(min(share, 1.0))} of a step is waiting for data.")
+            alarms.append(f"Input-bound: {show_percent(min(share, 1.0))} of {one_of(log.unit)} is waiting for data.")
     return alarms
+
+
+def one_of(unit: str) -> str:
+    return "an epoch" if unit == "epoch" else f"a {unit}"
 
 
 def silence_alarms(pace: Pace | None, silent_s: float) -> list[str]:

@@ -50,13 +50,19 @@ class Arrival:
     epochs: Range | None
     from_now_s: Range | None
     cost_usd: Range | None
+    unit: str = "step"  # "epoch" where the log counts these: then `steps` are epochs too
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
 
 def arrival(
-    curve: Curve, target: float, *, speed: Speed | None = None, steps_per_epoch: float | None = None
+    curve: Curve,
+    target: float,
+    *,
+    speed: Speed | None = None,
+    steps_per_epoch: float | None = None,
+    unit: str = "step",
 ) -> Arrival:
     """The target, as every member of the curve and every likely pace sees it."""
     low, high = curve.interval_to(target)
@@ -67,9 +73,10 @@ def arrival(
         target=target,
         probability=curve.probability_of(target),
         steps=steps,
-        epochs=None if not steps_per_epoch else steps.times(1.0 / steps_per_epoch),
+        epochs=steps if unit == "epoch" else steps.times(1.0 / steps_per_epoch) if steps_per_epoch else None,
         from_now_s=from_now,
         cost_usd=cost,
+        unit=unit,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from traincast.convergence.curves.curve import Curve
-from traincast.convergence.curves.fit import Metric, fit_curve
+from traincast.convergence.curves.fit import Metric, continue_like, fit_curve
 from traincast.convergence.curves.schedule import LearningRate, schedule_of_words
 from traincast.convergence.logs.log import Log, Series
 from traincast.errors import InputError
@@ -28,6 +28,8 @@ class Asked:
     step_log_sd: float = 0.0  # how sure that is
     prefers_clock: bool = True  # the log's, to what was expected
     usd_per_hour: float | None = None  # of all devices together
+    like: tuple[Log, ...] = ()  # earlier whole runs of the same kind
+    relation_from: tuple[Log, ...] = ()  # runs that tell how accuracy follows from loss
 
     def __post_init__(self) -> None:
         for name, value in (
@@ -54,13 +56,14 @@ def series_for(log: Log, asked: Asked) -> Series:
 
 
 def length_for(log: Log, asked: Asked) -> float | None:
-    """Steps of the whole run, or epochs where the log counts these."""
+    """Steps of the whole run, or epochs where the log counts these; None while nobody knows what an epoch has."""
     if asked.total_steps is not None:
         return float(asked.total_steps)
-    n_epochs = asked.n_epochs if asked.n_epochs is not None else log.n_epochs if log.total_steps is None else None
-    if n_epochs is not None:
-        return n_epochs * (log.steps_per_epoch or 1.0)
-    return None if log.total_steps is None else float(log.total_steps)
+    steps_per_epoch = 1.0 if log.counts_epochs else log.steps_per_epoch
+    if asked.n_epochs is None and log.total_steps is not None:
+        return float(log.total_steps)
+    n_epochs = asked.n_epochs if asked.n_epochs is not None else log.n_epochs
+    return None if n_epochs is None or not steps_per_epoch else n_epochs * steps_per_epoch
 
 
 def curve_for(log: Log, series: Series, asked: Asked) -> Curve:
@@ -72,6 +75,10 @@ def curve_for(log: Log, series: Series, asked: Asked) -> Curve:
     elif rates is None:
         rates = _logged_rates(log, series)
     kind: Metric | None = "accuracy" if series.metric == "accuracy" else "loss" if series.metric == "loss" else None
+    if asked.like:
+        earlier = [other.find(series.metric, series.split) for other in asked.like]
+        like = [(one.steps, one.values) for one in earlier]
+        return continue_like(series.steps, series.values, like, total_steps=end, metric=kind)
     return fit_curve(series.steps, series.values, asked.family, total_steps=end, learning_rate=rates, metric=kind)
 
 

@@ -26,12 +26,18 @@ def line_of(status: Status) -> str:
 
 
 def place_of(status: Status) -> str:
-    """Where the run is: steps, share, epochs."""
-    length = (
-        "" if status.total_steps is None else f" of {status.total_steps:,.0f} ({show_percent(status.progress or 0)})"
-    )
-    epochs = "" if status.epochs is None else f", epoch {status.epochs:.1f}"
-    return f"step {status.step:,.0f}{length}{epochs}"
+    """Where the run is: steps, share, epochs; or epochs alone, where the log counts these."""
+    unit, total = status.unit, status.total_steps
+    length = "" if total is None else f" of {count(total, unit)} ({show_percent(status.progress or 0)})"
+    epochs = "" if status.epochs is None or unit == "epoch" else f", epoch {status.epochs:.1f}"
+    return f"{unit} {count(status.step, unit)}{length}{epochs}"
+
+
+def count(number: float, unit: str) -> str:
+    """A number of whole steps, or of epochs, which may have a fraction: 1,200 or 12.5."""
+    if not math.isfinite(number):
+        return "never"
+    return f"{number:,.2f}".rstrip("0").rstrip(".") if unit == "epoch" else f"{number:,.0f}"
 
 
 def named(status: Status) -> str:

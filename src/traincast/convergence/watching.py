@@ -12,6 +12,7 @@ from traincast.convergence.answer import Arrival, Range, Speed, arrival, seconds
 from traincast.convergence.asked import Asked, curve_for, length_for, series_for
 from traincast.convergence.curves.curve import Curve
 from traincast.convergence.curves.points import FEWEST
+from traincast.convergence.from_loss import accuracy_from_loss
 from traincast.convergence.logs.log import Log, Series
 from traincast.convergence.pace import Pace, pace_of
 
@@ -44,18 +45,27 @@ class Status:
         return None if self.total_steps is None else min(self.step / self.total_steps, 1.0)
 
     @property
+    def unit(self) -> str:
+        """What the log counts: "step" or "epoch". Whatever is called a step here is one of these."""
+        return self.log.unit
+
+    @property
     def epochs(self) -> float | None:
+        if self.unit == "epoch":
+            return self.step
         return None if not self.log.steps_per_epoch else self.step / self.log.steps_per_epoch
 
     @property
     def is_over(self) -> bool:
         total = self.total_steps
-        return total is not None and self.step >= (total - 1 if total >= _COUNTS_FROM_0 else total)
+        may_count_from_0 = self.unit == "step" and total is not None and total >= _COUNTS_FROM_0
+        return total is not None and self.step >= (total - 1 if may_count_from_0 else total)
 
     def to_dict(self) -> dict[str, Any]:
         """What --json prints."""
         return {
             "path": self.log.path,
+            "unit": self.unit,
             "step": self.step,
             "total_steps": self.total_steps,
             "progress": self.progress,
@@ -82,10 +92,14 @@ class Status:
 
 def status_of(log: Log, asked: Asked, *, silent_s: float = 0.0) -> Status:
     """`silent_s` is how long ago the last row was written."""
-    series, total = series_for(log, asked), length_for(log, asked)
+    mapped, total = accuracy_from_loss(log, asked), length_for(log, asked)
+    series = series_for(log, asked) if mapped is None else mapped.series
     rates = () if log.learning_rate is None else (log.learning_rate,)  # a run whose loss is not finite goes on as well
     step = max(float(one.steps[-1]) for one in (*log.series, *rates))
-    curve = curve_for(log, series, asked) if len(series) >= FEWEST else None
+    if mapped is not None:
+        curve: Curve | None = mapped.curve
+    else:
+        curve = curve_for(log, series, asked) if len(series) >= FEWEST else None
     pace = pace_of(log)
     speed = _speed(pace, asked)
     left_s = None if speed is None or total is None else seconds_to_end(step, total, speed)
@@ -105,7 +119,7 @@ def status_of(log: Log, asked: Asked, *, silent_s: float = 0.0) -> Status:
         left_usd=None if left_s is None or usd_per_s is None else left_s.times(usd_per_s),
         arrival=None if curve is None or asked.target is None else _arrival(curve, asked.target, log, speed, step),
         warnings=(
-            *learning_alarms(series, curve),
+            *learning_alarms(series, curve, log.unit),
             *speed_alarms(log, pace, asked.step_s),
             *silence_alarms(pace, silent_s),
         ),
@@ -125,7 +139,7 @@ def _speed(pace: Pace | None, asked: Asked) -> Speed | None:
 
 def _arrival(curve: Curve, target: float, log: Log, speed: Speed | None, step: float) -> Arrival:
     """From the last row of the run on, which may be behind the last row of the series."""
-    found = arrival(curve, target, speed=speed, steps_per_epoch=log.steps_per_epoch)
+    found = arrival(curve, target, speed=speed, steps_per_epoch=log.steps_per_epoch, unit=log.unit)
     if speed is None or found.from_now_s is None:
         return found
     passed_s = (step - curve.last_step) * speed.step_s

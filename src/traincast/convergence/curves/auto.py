@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traincast.convergence.curves.curve import Curve
+from traincast.convergence.curves.normal import normal_quantiles, spread_out
 from traincast.convergence.curves.points import FEWEST, Bins, Points, binned
 from traincast.convergence.curves.priors import Annealing, Priors, shipped
 from traincast.convergence.curves.schedule import Schedule, constant, usual_decay
@@ -162,19 +163,8 @@ def _members(laws: Laws) -> tuple[dict[str, Floats], dict[str, float]]:
     at = (np.arange(_N_MEMBERS) + 0.5) / _N_MEMBERS
     drawn = np.searchsorted(np.cumsum(weight) / weight.sum(), at)
     members = {name: values[drawn] for name, values in known.items()}
-    members["next_drop"] = members["drop"] * np.exp(_NEXT_LOG_SD * _normal_quantiles(_spread_out(math.sqrt(2.0))))
-    members["error"] = _normal_quantiles(_spread_out(0.5 * (1.0 + math.sqrt(5.0))))
+    members["next_drop"] = members["drop"] * np.exp(
+        _NEXT_LOG_SD * normal_quantiles(spread_out(_N_MEMBERS, math.sqrt(2.0)))
+    )
+    members["error"] = normal_quantiles(spread_out(_N_MEMBERS, 0.5 * (1.0 + math.sqrt(5.0))))
     return members, {name: float(values[np.argmax(weight)]) for name, values in known.items()}
-
-
-def _spread_out(step: float) -> Floats:
-    """As many levels between 0 and 1 as there are members: evenly spread, but not in order (an additive sequence)."""
-    return np.mod((np.arange(_N_MEMBERS) + 0.5) * step, 1.0)
-
-
-def _normal_quantiles(levels: Floats) -> Floats:
-    """Of a standard normal distribution, without SciPy: `statistics` has them one by one."""
-    from statistics import NormalDist
-
-    normal = NormalDist()
-    return np.array([normal.inv_cdf(min(max(level, 1e-4), 1 - 1e-4)) for level in levels.tolist()])

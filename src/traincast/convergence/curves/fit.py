@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -49,13 +50,43 @@ def fit_curve(
         raised = _raised(points)
         above = replace(points, values=points.values + raised)
         return _told(fit_auto(above, schedule=schedule, total_steps=total_steps, raised=raised), points)
-    top = 1.0 if points.values.max() <= 1.0 else 100.0
-    if points.values.max() > top or points.values.min() < 0.0:
-        raise InputError(
-            f"Accuracies are between 0 and 1, or 0 and 100, not {points.values.min():g} to {points.values.max():g}."
-        )
-    errors = replace(points, values=np.maximum(top - points.values, 1e-4 * top))
-    return _told(fit_auto(errors, schedule=schedule, total_steps=total_steps, top=top), points)
+    top = _top([points])
+    return _told(fit_auto(_errors(points, top), schedule=schedule, total_steps=total_steps, top=top), points)
+
+
+def continue_like(
+    steps: ArrayLike,
+    losses: ArrayLike,
+    like: Sequence[tuple[ArrayLike, ArrayLike]],
+    *,
+    total_steps: float | None,
+    metric: Metric | None = None,
+) -> Curve:
+    """A run continued as earlier whole runs of its kind went: `like` has steps and values of each of them."""
+    from traincast.convergence.curves.like import fit_like
+
+    points, siblings = clean(steps, losses), [clean(*sibling) for sibling in like]
+    if (metric or _metric_of(points)) == "accuracy":
+        top = _top([points, *siblings])
+        own, *others = (_errors(one, top) for one in (points, *siblings))
+        return _told(fit_like(own, others, total_steps=total_steps, top=top), points)
+    lowest = min(float(one.values.min()) for one in (points, *siblings))
+    if lowest <= 0:
+        raise InputError(f"Runs are continued as their siblings went by ratios: losses are above 0, not {lowest:g}.")
+    return _told(fit_like(points, siblings, total_steps=total_steps, top=None), points)
+
+
+def _top(curves: Sequence[Points]) -> float:
+    """1 or 100, whichever accuracies are shares of."""
+    low, high = (float(pick([pick(one.values) for one in curves])) for pick in (np.min, np.max))
+    top = 1.0 if high <= 1.0 else 100.0
+    if high > top or low < 0.0:
+        raise InputError(f"Accuracies are between 0 and 1, or 0 and 100, not {low:g} to {high:g}.")
+    return top
+
+
+def _errors(points: Points, top: float) -> Points:
+    return replace(points, values=np.maximum(top - points.values, 1e-4 * top))
 
 
 def _metric_of(points: Points) -> Metric:

@@ -88,6 +88,18 @@ class Log:
             )
         return min(found, key=lambda one: (SPLITS.index(one.split), -len(one)))
 
+    @property
+    def counts_epochs(self) -> bool:
+        """Whether its steps are epochs, because it has no other counter."""
+        return self.steps_per_epoch is None and all(
+            one.epochs is not None and np.array_equal(one.steps, one.epochs) for one in self.series
+        )
+
+    @property
+    def unit(self) -> str:
+        """What one of its steps is called."""
+        return "epoch" if self.counts_epochs else "step"
+
     def _near(self, wanted: str) -> str:
         return close_names(wanted, [name for one in self.series for name in (one.metric, one.name)])
 

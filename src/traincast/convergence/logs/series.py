@@ -23,6 +23,12 @@ class Axis:
     seconds: FloatArray | None
     steps_per_epoch: float | None
 
+    @property
+    def unit(self) -> str:
+        """What its steps are: epochs where nothing else is counted."""
+        is_epoch = self.steps_per_epoch is None and self.epochs is not None and np.array_equal(self.steps, self.epochs)
+        return "epoch" if is_epoch else "step"
+
     def at(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> Axis:
         """The same for some rows."""
         return Axis(
@@ -48,7 +54,7 @@ def series_of(
     if n_not_finite:
         first_bad = float(axis.steps[np.argmin(is_finite)])
         remarks.append(
-            f"'{name}' is not finite in {n_not_finite} rows, first at step {first_bad:g}: they are left out."
+            f"'{name}' is not finite in {n_not_finite} rows, first at {axis.unit} {first_bad:g}: they are left out."
         )
         column, axis = column[is_finite], axis.at(is_finite)
     if not len(column):
@@ -80,7 +86,7 @@ def _means_of_repeats(column: FloatArray, axis: Axis, name: str, remarks: list[s
     ends = np.flatnonzero(is_last)
     counts = np.diff(np.concatenate(([-1], ends)))
     means = np.add.reduceat(column, ends - counts + 1) / counts
-    remarks.append(f"'{name}' has up to {counts.max()} rows of one step: their mean counts.")
+    remarks.append(f"'{name}' has up to {counts.max()} rows of one {axis.unit}: their mean counts.")
     return means, axis.at(ends)
 
 

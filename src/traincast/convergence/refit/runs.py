@@ -31,6 +31,7 @@ class Run:
 
     source: str
     configuration: str
+    dataset: str
     name: str
     column: str
     steps: Floats
@@ -117,6 +118,7 @@ def _run(curve: dict[str, str], column: str, rows: list[tuple[float, float, floa
     return Run(
         source=curve["source"],
         configuration=" ".join((curve["model"], curve["dataset"], curve["optimizer"], curve["batch_size"])),
+        dataset=curve["dataset"],
         name=curve["curve_id"],
         column=column,
         steps=steps[keeps][order],

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from traincast.convergence.transfer.table import Row, number, read_rows
 from traincast.errors import FileFormatError, InputError
 
 _EPOCHS = ("epochs", "epochs_to_target", "epoch_to_92acc")  # any of these headers
-_NEEDED = ("model", "num_layers", "b0", "b1", "b2")
+DEPTH = ("num_layers", "depth", "layers", "n_layers")
+_HARDWARE = ("gpu", "hardware", "device")
+_STEPS_OF_EPOCH = 1_000  # as far as a degenerate fit is told from a good one
+PARAMETERS = ("b0", "b1", "b2")
 _CHOOSE = "split"  # curves of training and of validation are different curves
 
 
@@ -20,13 +23,14 @@ class Fit:
     """One run of a model: loss = 1/(b0*step + b1) + b2, and the epochs that it took to a target, where it got there."""
 
     model: str
-    n_layers: int
+    n_layers: int  # or another whole number by which models of a family are told apart, such as their parameters
     b0: float
     b1: float
     b2: float
     family: str = ""  # models of one family are built of the same blocks; depth tells them apart
     gpu: str = ""
     epochs: float | None = None
+    counts_epochs: bool = False  # the curve's steps are epochs
 
     def __post_init__(self) -> None:
         if self.n_layers < 1:
@@ -41,28 +45,34 @@ class Fit:
     @property
     def is_degenerate(self) -> bool:
         """Whether the curve has fallen within a single step, or has no start: nobody can learn from it."""
-        return self.b0 >= 1 or not (self.b0 > 0 and self.b1 > 0)
+        return self.b0 >= (_STEPS_OF_EPOCH if self.counts_epochs else 1) or not (self.b0 > 0 and self.b1 > 0)
 
 
 def read_fits(
     path: str | Path, *, split: str | None = None, families: Mapping[str, str] | None = None
 ) -> tuple[Fit, ...]:
-    """Rows of a CSV file with model, num_layers, b0, b1, b2, and where known family, gpu, split and epochs.
+    """Rows of a table with model, num_layers, b0, b1, b2, and where known family, gpu, split and epochs.
 
     `split` chooses among rows of training and of validation. `families` gives a model's family where the file does not.
     """
-    lines = _lines(Path(path))
+    lines = chosen_rows(path, split=split, families=families)
+    return tuple(fit_of(where, line, families or {}) for where, line in lines)
+
+
+def chosen_rows(
+    path: str | Path, *, split: str | None = None, families: Mapping[str, str] | None = None
+) -> list[tuple[str, Row]]:
+    """The rows of one split, which must be said where there are several."""
+    lines = read_rows(Path(path))
     splits = sorted({line.get(_CHOOSE, "") for _, line in lines})
     if split is not None and split not in splits:
         raise InputError(f"'{path}' has no rows of split '{split}'; it has {', '.join(splits) or 'none'}.")
     if split is None and len(splits) > 1:
         raise InputError(f"'{path}' holds rows of {' and '.join(splits)}: say which with split.")
-    unknown = sorted(set(families or {}) - {line["model"] for _, line in lines})
+    unknown = sorted(set(families or {}) - {line.get("model", "") for _, line in lines})
     if unknown:
         raise InputError(f"'{path}' has no model '{unknown[0]}', for which a family is given.")
-    return tuple(
-        _fit(where, line, families or {}) for where, line in lines if split is None or line.get(_CHOOSE, "") == split
-    )
+    return [(where, line) for where, line in lines if split is None or line.get(_CHOOSE, "") == split]
 
 
 def usable(fits: Sequence[Fit]) -> tuple[tuple[Fit, ...], tuple[str, ...]]:
@@ -77,59 +87,45 @@ def usable(fits: Sequence[Fit]) -> tuple[tuple[Fit, ...], tuple[str, ...]]:
     return kept, (f"{n_lost} of {len(fits)} rows are degenerate fits and left out ({models}).",) if n_lost else ()
 
 
-def _lines(path: Path) -> list[tuple[str, dict[str, str]]]:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise InputError(f"There is no file '{path}'.") from None
-    except (OSError, UnicodeDecodeError):
-        raise InputError(f"'{path}' cannot be read as a text file.") from None
-    if "\0" in text:
-        raise InputError(f"'{path}' cannot be read as a text file.")
-    reader = csv.reader(text.splitlines())
-    header = [name.strip().lower() for name in next(reader, [])]
-    missing = [name for name in _NEEDED if name not in header]
-    if missing:
-        raise FileFormatError(f"'{path}' has no column {' and '.join(missing)}; it needs {', '.join(_NEEDED)}.")
-    lines = []
-    for cells in reader:
-        if not any(cell.strip() for cell in cells):
-            continue
-        where = f"'{path}', line {reader.line_num}"
-        if len(cells) != len(header):
-            raise FileFormatError(f"{where}: {len(cells)} cells where the header has {len(header)}.")
-        lines.append((where, {name: cell.strip() for name, cell in zip(header, cells, strict=True)}))
-    if not lines:
-        raise FileFormatError(f"'{path}' holds no fits.")
-    return lines
-
-
-def _fit(where: str, line: Mapping[str, str], families: Mapping[str, str]) -> Fit:
-    model = line["model"]
-    epochs = next((line[name] for name in _EPOCHS if line.get(name)), None)
-    n_layers = _number(where, "num_layers", line["num_layers"])
+def fit_of(
+    where: str,
+    line: Row,
+    families: Mapping[str, str],
+    *,
+    size: str | None = None,
+    found: Mapping[str, float] | None = None,
+    counts_epochs: bool = False,
+) -> Fit:
+    """A row as a fit. `size` is the column that tells models apart, if not a depth; `found` are numbers from a log."""
+    model = _cell(where, line, ("model",))
+    text = _cell(where, line, (size,) if size else DEPTH)
+    n_layers = number(where, size or DEPTH[0], text)
     if not n_layers.is_integer():
-        raise FileFormatError(f"{where}: num_layers should be a whole number, not {line['num_layers']}.")
+        raise FileFormatError(f"{where}: {size or DEPTH[0]} should be a whole number, not {text}.")
+    known = dict(found or {})
+    for name in PARAMETERS:
+        if name not in known:
+            known[name] = number(where, name, _cell(where, line, (name,)))
+    epochs = next((line[name] for name in _EPOCHS if line.get(name)), None)
+    if epochs is not None:
+        known["epochs"] = number(where, "epochs", epochs)
     try:
         return Fit(
             model=model,
             n_layers=int(n_layers),
-            b0=_number(where, "b0", line["b0"]),
-            b1=_number(where, "b1", line["b1"]),
-            b2=_number(where, "b2", line["b2"]),
             family=families.get(model, line.get("family", "")),
-            gpu=line.get("gpu", ""),
-            epochs=None if epochs is None else _number(where, "epochs", epochs),
+            gpu=next((line[name] for name in _HARDWARE if line.get(name)), ""),
+            counts_epochs=counts_epochs,
+            **known,
         )
     except InputError as error:
         raise FileFormatError(f"{where}: {error}") from None
 
 
-def _number(where: str, name: str, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise FileFormatError(f"{where}: {name} is '{text}', not a number.") from None
-    if not math.isfinite(value):
-        raise FileFormatError(f"{where}: {name} should be a finite number, not {text}.")
-    return value
+def _cell(where: str, line: Row, names: Sequence[str]) -> str:
+    found = next((line[name] for name in names if line.get(name)), None)
+    if found is None:
+        raise FileFormatError(
+            f"{where}: there is no {names[0]}; a row needs model, {DEPTH[0]}, b0, b1 and b2, or a log."
+        )
+    return found

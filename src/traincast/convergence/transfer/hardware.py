@@ -34,6 +34,12 @@ class HardwareTest:
     def is_rejected(self) -> bool:
         return self.p_value < _LEVEL
 
+    @property
+    def least_p_value(self) -> float:
+        """If the kinds were as far apart as can be: with few runs, no difference can be told from chance."""
+        n_orders = math.factorial(max(self.n_rows // self.n_models, 1)) ** self.n_models
+        return min(math.factorial(self.n_gpus) / n_orders, 1.0)
+
     def to_dict(self) -> dict[str, float | str]:
         return {name: getattr(self, name) for name in self.__slots__}
 

@@ -53,6 +53,7 @@ class Transferred:
     """What the siblings say about a model of so many layers."""
 
     n_layers: int
+    size_name: str  # what that number is of
     family: str
     estimates: Mapping[str, Estimate]  # b0, b1, b2 and, where siblings have them, epochs
     curve: Curve
@@ -70,7 +71,8 @@ class Transferred:
         steps = np.linspace(self.curve.first_step, self.curve.last_step, _SHOWN_STEPS)
         low, high = self.curve.interval(steps)
         return {
-            "n_layers": self.n_layers,
+            "size": self.n_layers,
+            "size_name": self.size_name,
             "family": self.family,
             "parameters": {name: estimate.to_dict() for name, estimate in self.estimates.items()},
             "curve": {"step": steps, "loss": self.curve.predict(steps), "loss_p10": low, "loss_p90": high},
@@ -82,7 +84,7 @@ class Transferred:
 
 
 def predict_parameters(
-    fits: Sequence[Fit], n_layers: int, *, total_steps: float, family: str | None = None
+    fits: Sequence[Fit], n_layers: int, *, total_steps: float, family: str | None = None, size_name: str = "layers"
 ) -> Transferred:
     """The parameters of a model of that depth and family, hence its curve to `total_steps`, from fits of its siblings.
 
@@ -91,13 +93,13 @@ def predict_parameters(
     rows, remarks = usable(fits)
     family = _family(rows, family)
     if n_layers < 1 or not 0 < total_steps < math.inf:
-        raise InputError(f"A model has layers and a run has steps: {n_layers} and {total_steps} cannot be.")
+        raise InputError(f"A model has {size_name} and a run has steps: {n_layers} and {total_steps} cannot be.")
     draws = {name: _draws(rows, name, n_layers, family, seed=_SEED + place) for place, name in enumerate(QUANTITIES)}
     drawn: dict[str, Floats] = {name: found for name, found in draws.items() if found is not None}
     drawn["b2"] = _lowest_loss(rows, n_layers, family)
     estimates = {name: _estimate(found) for name, found in drawn.items()}
     tests = tuple(test for name in drawn if name in QUANTITIES and (test := hardware_test(rows, name)))
-    warnings = (*remarks, *_warnings(rows, n_layers, family, tests))
+    warnings = (*remarks, *_warnings(rows, n_layers, family, tests, size_name))
     curve = Curve(
         family="optimus",
         members=OptimusDraws(drawn["b0"], drawn["b1"], drawn["b2"]),
@@ -110,6 +112,7 @@ def predict_parameters(
     )
     return Transferred(
         n_layers=n_layers,
+        size_name=size_name,
         family=family,
         estimates=estimates,
         curve=curve,
@@ -164,14 +167,20 @@ def _estimate(drawn: Floats) -> Estimate:
     return Estimate(value=value, low=low, high=high)
 
 
-def _warnings(rows: Sequence[Fit], n_layers: int, family: str, tests: Sequence[HardwareTest]) -> tuple[str, ...]:
+def _warnings(
+    rows: Sequence[Fit], n_layers: int, family: str, tests: Sequence[HardwareTest], size_name: str
+) -> tuple[str, ...]:
     own = sorted({fit.n_layers for fit in rows if fit.family == family})
     name = f"family '{family}'" if family else "family"
     found = []
     if len(own) == 1:
-        found.append(f"Of this {name} one model has run ({own[0]} layers): how it changes with depth is a guess.")
+        found.append(
+            f"Of this {name} one model has run ({own[0]:,} {size_name}): how it changes with its size is a guess."
+        )
     elif not own[0] <= n_layers <= own[-1]:
-        found.append(f"{n_layers} layers are outside of what was seen of this {name} ({own[0]} to {own[-1]}).")
+        found.append(
+            f"{n_layers:,} {size_name} are outside of what was seen of this {name} ({own[0]:,} to {own[-1]:,})."
+        )
     found += [
         f"{test.quantity} differs between GPUs by {test.spread_fraction:.1%}, more than chance explains "
         f"(p = {test.p_value:.3f}, {test.n_rows} rows); the GPUs are pooled all the same."

@@ -1,0 +1,34 @@
+"""The options that `converge` and `watch` share: what is asked of a log, and how it is read."""
+
+from typing import Annotated
+
+import typer
+
+Target = Annotated[float | None, typer.Option(help="The loss or accuracy to reach.", show_default=False)]
+MetricName = Annotated[
+    str | None, typer.Option(help="loss, accuracy or a column's name. Default: a loss.", show_default=False)
+]
+Split = Annotated[str | None, typer.Option(help="train, validation or test.", show_default=False)]
+TotalSteps = Annotated[
+    float | None, typer.Option("--total-steps", help="Length of the run. Default: as logged.", show_default=False)
+]
+RunEpochs = Annotated[float | None, typer.Option(help="Length of the run in epochs.", show_default=False)]
+StepsPerEpoch = Annotated[
+    float | None, typer.Option("--steps-per-epoch", help="Default: as logged.", show_default=False)
+]
+Rates = Annotated[
+    str | None,
+    typer.Option(
+        "--lr",
+        metavar="SCHEDULE",
+        help="constant, linear, cosine, linear:0.4 (last 40 %), or 0.1,0.01@32000. Default: as logged.",
+        show_default=False,
+    ),
+]
+UsdPerHour = Annotated[
+    float | None, typer.Option("--price", metavar="USD", help="Of all devices, an hour.", show_default=False)
+]
+Pattern = Annotated[
+    str | None, typer.Option(help="Regular expression with named groups, for text logs.", show_default=False)
+]
+OneRun = Annotated[str | None, typer.Option(help="Of a file with several runs: which.", show_default=False)]

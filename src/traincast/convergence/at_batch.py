@@ -1,0 +1,44 @@
+"""The same target at another batch size: what Pollux' law makes of an arrival."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from traincast.convergence.answer import Range
+from traincast.convergence.batch_efficiency import epochs_at_batch
+from traincast.convergence.watching import Status
+from traincast.errors import InputError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtBatch:
+    """Steps and epochs to a target, counted from the start of a run that has the other batch size all along."""
+
+    batch_size: float
+    at_batch: float  # the run's own
+    noise_scale: float
+    target: float
+    steps: Range | None  # None where the log counts epochs only
+    epochs: Range | None  # None where nobody knows how many steps an epoch has
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def at_batch(status: Status, batch_size: float, *, noise_scale: float, own_batch_size: float | None = None) -> AtBatch:
+    """When a run reaches its target at another batch size, with a learning rate that follows (see batch_efficiency)."""
+    there, own = status.arrival, own_batch_size if own_batch_size is not None else status.log.batch_size
+    if there is None:
+        raise InputError("Another batch size changes when a target is reached: give a target.")
+    if own is None:
+        raise InputError(f"'{status.log.path}' does not say its batch size: give it.")
+    more = float(epochs_at_batch(1.0, batch_size, at_batch=own, noise_scale=noise_scale))
+    return AtBatch(
+        batch_size=batch_size,
+        at_batch=own,
+        noise_scale=noise_scale,
+        target=there.target,
+        steps=None if there.unit == "epoch" else there.steps.times(more * own / batch_size),
+        epochs=None if there.epochs is None else there.epochs.times(more),
+    )

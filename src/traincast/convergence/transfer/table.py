@@ -1,0 +1,77 @@
+"""A table of runs from a file: CSV with a header, or a JSON list of objects."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+from traincast.errors import FileFormatError, InputError
+
+Row = Mapping[str, str]  # by lower-case name; what is not there is empty
+
+
+def read_rows(path: Path) -> list[tuple[str, Row]]:
+    """Each row with where it stands, for messages. Cells are as they were written, without spaces around them."""
+    text = _text(path)
+    lines = _json_rows(path, text) if text.lstrip().startswith(("[", "{")) else _csv_rows(path, text)
+    if not lines:
+        raise FileFormatError(f"'{path}' holds no runs.")
+    return lines
+
+
+def number(where: str, name: str, text: str) -> float:
+    """A cell that should be a finite number."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise FileFormatError(f"{where}: {name} is '{text}', not a number.") from None
+    if not math.isfinite(value):
+        raise FileFormatError(f"{where}: {name} should be a finite number, not {text}.")
+    return value
+
+
+def _text(path: Path) -> str:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise InputError(f"There is no file '{path}'.") from None
+    except (OSError, UnicodeDecodeError):
+        raise InputError(f"'{path}' cannot be read as a text file.") from None
+    if "\0" in text:
+        raise InputError(f"'{path}' cannot be read as a text file.")
+    return text
+
+
+def _csv_rows(path: Path, text: str) -> list[tuple[str, Row]]:
+    reader = csv.reader(text.splitlines())
+    header = [name.strip().lower() for name in next(reader, [])]
+    if not header:
+        raise FileFormatError(f"'{path}' is empty: it needs a header and a row for each run.")
+    lines: list[tuple[str, Row]] = []
+    for cells in reader:
+        if not any(cell.strip() for cell in cells):
+            continue
+        where = f"'{path}', line {reader.line_num}"
+        if len(cells) != len(header):
+            raise FileFormatError(f"{where}: {len(cells)} cells where the header has {len(header)}.")
+        lines.append((where, {name: cell.strip() for name, cell in zip(header, cells, strict=True)}))
+    return lines
+
+
+def _json_rows(path: Path, text: str) -> list[tuple[str, Row]]:
+    try:
+        data = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise FileFormatError(f"'{path}' is not valid JSON: {error.msg} in line {error.lineno}.") from None
+    if not isinstance(data, list) or not all(isinstance(row, dict) for row in data):
+        raise FileFormatError(f"'{path}' should be a list of objects, one for each run.")
+    return [
+        (
+            f"'{path}', run {place}",
+            {name.strip().lower(): "" if value is None else str(value).strip() for name, value in row.items()},
+        )
+        for place, row in enumerate(data, start=1)
+    ]

@@ -1,4 +1,4 @@
-"""Writes the generated pages, docs/cli.md and docs/zoo.md:  python docs/generate.py
+"""Writes the generated pages, docs/cli.md, docs/zoo.md and docs/job.schema.json:  python docs/generate.py
 
 A test renders them again and compares, so that they cannot go stale.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 import io
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ import traincast
 from traincast.__main__ import run
 from traincast.cli.app import COMMANDS
 from traincast.frontend.models.registry import ZOO
+from traincast.planning.job import schema
 from traincast.units import show_count, show_flop
 
 FOLDER = Path(__file__).parent
@@ -82,7 +84,12 @@ def zoo_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-PAGES: dict[str, Callable[[], str]] = {"cli.md": cli_page, "zoo.md": zoo_page}
+def job_schema() -> str:
+    """The JSON Schema of a job file."""
+    return json.dumps(schema(), indent=2) + "\n"
+
+
+PAGES: dict[str, Callable[[], str]] = {"cli.md": cli_page, "zoo.md": zoo_page, "job.schema.json": job_schema}
 
 
 def main() -> None:

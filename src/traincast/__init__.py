@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from traincast.api.logs import read_log
     from traincast.api.measuring import measure
     from traincast.api.models import capture, estimate_memory, load_model
+    from traincast.api.planning import plan
     from traincast.api.transferring import transfer
     from traincast.errors import TraincastError
     from traincast.forecasting.forecast import Forecast
     from traincast.forecasting.scale import Scaling
     from traincast.measurement.measured import Measurement
+    from traincast.planning.plan import Plan
     from traincast.trace.trace import Trace
 
 _HOME = {
@@ -34,12 +36,14 @@ _HOME = {
     "forecast": "traincast.api.forecasts",
     "load_model": "traincast.api.models",
     "measure": "traincast.api.measuring",
+    "plan": "traincast.api.planning",
     "read_log": "traincast.api.logs",
     "scale": "traincast.api.forecasts",
     "transfer": "traincast.api.transferring",
     "Calibration": "traincast.api.calibrating",
     "Forecast": "traincast.forecasting.forecast",
     "Measurement": "traincast.measurement.measured",
+    "Plan": "traincast.planning.plan",
     "Scaling": "traincast.forecasting.scale",
     "Trace": "traincast.trace.trace",
     "TraincastError": "traincast.errors",
@@ -49,6 +53,7 @@ __all__ = [
     "Calibration",
     "Forecast",
     "Measurement",
+    "Plan",
     "Scaling",
     "Trace",
     "TraincastError",
@@ -60,6 +65,7 @@ __all__ = [
     "forecast",
     "load_model",
     "measure",
+    "plan",
     "read_log",
     "scale",
     "transfer",

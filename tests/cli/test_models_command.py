@@ -13,6 +13,8 @@ FLAGS = {
     "forecast": {"--on", "--batch", "--samples", "--epochs", "--precision", "--optimizer", "--layout", "--compiled"}
     | {"--strategy", "--tensor-parallel", "--pipeline-parallel"}
     | {"--accumulate", "--method", "--ppp", "--host", "--input-samples-per-s", "--price", "--devices"}
+    | {"--region", "--grid-g-per-kwh", "--pue", "--curve", "--target", "--metric", "--fail-over", "--compare"}
+    | {"--against"}
     | MODEL_FLAGS
     | OUTPUT_FLAGS,
     "scale": {"--on", "--gpus", "--batch", "--batch-per-gpu", "--samples", "--epochs", "--price", "--compare"}
@@ -36,7 +38,7 @@ FLAGS = {
         "--method",
         "--host",
     }
-    | {"--devices"}
+    | {"--devices", "--input-samples-per-s"}
     | MODEL_FLAGS
     | OUTPUT_FLAGS,
     "measure": {
@@ -117,6 +119,42 @@ FLAGS = {
         "--servers",
         "--optimus",
         "--batch",
+    }
+    | OUTPUT_FLAGS,
+    "plan": {
+        "--as",
+        "--batch-size",
+        "--batch-sizes",
+        "--budget",
+        "--checkpoint-mb-per-s",
+        "--compiled",
+        "--confidence",
+        "--curve",
+        "--deadline",
+        "--devices",
+        "--epochs",
+        "--head",
+        "--host",
+        "--image-size",
+        "--input-samples-per-s",
+        "--interruptions-per-day",
+        "--layout",
+        "--max-gpus",
+        "--max-nodes",
+        "--method",
+        "--n-classes",
+        "--noise-scale",
+        "--optimizer",
+        "--ppp",
+        "--precision",
+        "--prices",
+        "--provider",
+        "--samples",
+        "--seqlen",
+        "--setup",
+        "--spot",
+        "--strategy",
+        "--target-accuracy",
     }
     | OUTPUT_FLAGS,
     "models": {"--json"},

@@ -1,4 +1,4 @@
-"""Why a step takes what it takes: what was predicted beside what was measured."""
+"""Why a step takes what it takes, what was predicted beside what was measured, and what would help."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from traincast.forecasting.forecast import Forecast
     from traincast.measurement.measured_step import MeasuredStep
     from traincast.measurement.record import Record
+    from traincast.planning.advice import Advice
     from traincast.planning.gap import Gap
     from traincast.trace.trace import Trace
 
@@ -31,6 +32,7 @@ def explain(
     compiled: bool = False,
     method: str = "traincast",
     host: str | None = None,
+    input_samples_per_s: float | None = None,
     devices: str | Path | None = None,
     **options: Any,
 ) -> Gap:
@@ -55,6 +57,7 @@ def explain(
         compiled=compiled,
         method=method,
         host=host or (THIS_MACHINE if on.strip().lower() == THIS_MACHINE else None),
+        input_samples_per_s=input_samples_per_s,
         devices=devices,
     )
     found = None
@@ -63,6 +66,13 @@ def explain(
     elif measured is not None:
         found = _read(Path(measured), answer)
     return explain_gap(answer, predicted_by_kind(answer.question), found)
+
+
+def advise(forecast: Forecast) -> Advice:
+    """Where a predicted step goes, op by op and module by module, its roofline, and what would help, best first."""
+    from traincast.planning.advice import Advice
+
+    return Advice(forecast)
 
 
 def _profiled(model: str | Path | Trace, answer: Forecast, options: dict[str, Any]) -> MeasuredStep:

@@ -16,6 +16,7 @@ from traincast import __version__
 COMMANDS = (
     "forecast",
     "scale",
+    "plan",
     "layers",
     "memory",
     "explain",

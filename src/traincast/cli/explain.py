@@ -1,4 +1,4 @@
-"""`traincast explain`: why does a step take what it takes, and why not what was predicted?"""
+"""`traincast explain`: why does a step take what it takes, what would help, and why not what was predicted?"""
 
 from typing import Annotated
 
@@ -13,6 +13,7 @@ from traincast.cli.options import (
     Host,
     HtmlFile,
     ImageSize,
+    InputSamplesPerS,
     Layout,
     Method,
     Model,
@@ -44,6 +45,7 @@ def explain(
     compiled: Compiled = False,
     method: Method = "traincast",
     host: Host = None,
+    input_samples_per_s: InputSamplesPerS = None,
     n_classes: NClasses = None,
     image_size: ImageSize = None,
     seqlen: SeqLen = None,
@@ -53,11 +55,12 @@ def explain(
     html: HtmlFile = None,
     png: PngFile = None,
 ) -> None:
-    """Why does a step take so long, and where is the difference to the forecast?
+    """Why does a step take so long, what would help, and where is the difference to the forecast?
 
-    Examples: traincast explain resnet50 --on T4 --batch 32 --measured trace.json.gz; traincast explain cifar_resnet20
-    --batch 32 --measured here
+    Examples: traincast explain resnet50 --on T4 --batch 32; traincast explain resnet50 --on T4 --batch 32 --measured
+    trace.json.gz; traincast explain cifar_resnet20 --batch 32 --measured here
     """
+    from traincast.api.explaining import advise
     from traincast.api.explaining import explain as run
     from traincast.cli.explain_document import data_of, document_of
     from traincast.cli.show import show
@@ -73,7 +76,10 @@ def explain(
         compiled=compiled,
         method=method,
         host=host,
+        input_samples_per_s=input_samples_per_s,
         devices=devices_file,
         **model_options(n_classes=n_classes, image_size=image_size, seqlen=seqlen, head=head),
     )
-    show(document_of(gap), as_json=as_json, html=html, png=png, data=data_of(gap) if as_json else None)
+    advice = advise(gap.forecast)
+    data = data_of(gap, advice) if as_json else None
+    show(document_of(gap, advice), as_json=as_json, html=html, png=png, data=data)

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from traincast.cli.advice_tables import left_out_note, module_table, op_table, roofline_figure, what_if_table
+from traincast.cli.answer_rows import bound_table
+from traincast.planning.advice import Advice
 from traincast.planning.bound import measured_bound
+from traincast.planning.by_bound import seconds_by_bound
 from traincast.planning.gap import Gap, GapRow
 from traincast.planning.verdict import verdict
 from traincast.report.chart import Chart, Series
@@ -22,8 +26,8 @@ _MEASURED = (
 _SHARE = Column(key="predicted_fraction", header="share", show="percent")
 
 
-def document_of(gap: Gap) -> Document:
-    """Tables, a chart, and the verdict."""
+def document_of(gap: Gap, advice: Advice) -> Document:
+    """Tables, charts, and the verdict. Beside a measured step the ops of the predicted one are left out."""
     answer = gap.forecast
     question = answer.question
     parts = [question.settings.precision, question.settings.optimizer, f"method {question.method.name}"]
@@ -31,17 +35,25 @@ def document_of(gap: Gap) -> Document:
     return Document(
         title=f"Why {answer.model} takes its time on {answer.place}, batch {answer.batch_size:,}",
         subtitle=", ".join(parts),
-        tables=(_phases(gap), _kinds(gap)),
-        charts=(_chart(gap),),
-        notes=(*verdict(gap), *_remarks(gap)),
+        tables=(_phases(gap), _kinds(gap), *_predicted(gap, advice), what_if_table(advice)),
+        charts=(_chart(gap), roofline_figure(advice)),
+        notes=(*verdict(gap), *left_out_note(advice), *_remarks(gap)),
     )
 
 
-def data_of(gap: Gap) -> dict[str, Any]:
+def _predicted(gap: Gap, advice: Advice) -> tuple[Table, ...]:
+    if gap.measured is not None:
+        return ()
+    return bound_table(seconds_by_bound(gap.forecast)), op_table(advice), module_table(advice)
+
+
+def data_of(gap: Gap, advice: Advice) -> dict[str, Any]:
     """What --json prints."""
     bound = measured_bound(gap)
     return {
         **gap.to_dict(),
+        "bound_s": seconds_by_bound(gap.forecast),
+        **advice.to_dict(),
         "predicted_bound_by": gap.forecast.bound_by,
         "measured_bound_by": None if bound is None else bound.by,
         "verdict": verdict(gap),
@@ -132,4 +144,5 @@ def _chart(gap: Gap) -> Chart:
 def _remarks(gap: Gap) -> list[str]:
     notes = [] if gap.measured is None else list(gap.measured.notes)
     notes += [f"Warning: {warning}" for warning in gap.forecast.warnings]
+    notes.append("In the roofline an op that is no product counts one flop for each element that it writes.")
     return notes + [f"Assumed: {assumption}." for assumption in gap.forecast.question.trace.assumptions]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from traincast.cli.answer_rows import bound_table, energy_rows, target_rows
 from traincast.forecasting.forecast import PARTS, Forecast
+from traincast.planning.answer import Answer
 from traincast.report.chart import Chart, Series
 from traincast.report.document import Document
 from traincast.report.table import Cell, Column, Show, Table, show_value
@@ -28,12 +30,13 @@ _ROWS: dict[str, tuple[str, Show]] = {
 }
 
 
-def document_of(forecasts: Sequence[Forecast]) -> Document:
+def document_of(answers: Sequence[Answer]) -> Document:
     """One forecast is told, several are compared."""
-    return _one(forecasts[0]) if len(forecasts) == 1 else _several(forecasts)
+    return _one(answers[0]) if len(answers) == 1 else _several([each.forecast for each in answers])
 
 
-def _one(answer: Forecast) -> Document:
+def _one(whole: Answer) -> Document:
+    answer = whole.forecast
     rows = []
     for name, (title, show) in _ROWS.items():
         value = getattr(answer, name)
@@ -42,6 +45,7 @@ def _one(answer: Forecast) -> Document:
         low, high = answer.interval(name)
         spread = [show_value(low, show), show_value(high, show)] if low != high else [None, None]
         rows.append((title, show_value(value, show), *spread))
+    rows += [*energy_rows(whole), *target_rows(whole)]
     columns = (
         Column(key="what", header=""),
         Column(key="expected", header="expected"),
@@ -51,9 +55,14 @@ def _one(answer: Forecast) -> Document:
     return Document(
         title=f"{answer.model} on {answer.place}, batch {answer.batch_size:,}",
         subtitle=_settings(answer),
-        tables=(Table(title="Forecast", columns=columns, rows=tuple(rows)),),
+        tables=(Table(title="Forecast", columns=columns, rows=tuple(rows)), bound_table(whole.bound_s)),
         charts=(_phases([answer], ["step"], title=f"One step of {answer.model} on {answer.place}"),),
-        notes=(_verdict(answer), *_fit(answer), *_remarks([answer])),
+        notes=(
+            _verdict(answer),
+            *_fit(answer),
+            *_remarks([answer]),
+            *(f"Assumed: {assumption}" for assumption in whole.assumptions),
+        ),
     )
 
 
@@ -86,7 +95,7 @@ def _several(forecasts: Sequence[Forecast]) -> Document:
             ),
         ),
         charts=(_steps(forecasts), _phases(forecasts, labels, title=f"One step of {first.model}, by phase")),
-        notes=_remarks(forecasts),
+        notes=(*_remarks(forecasts), *(f"Assumed: {assumption}." for assumption in first.question.trace.assumptions)),
     )
 
 
@@ -157,13 +166,12 @@ def _remarks(forecasts: Sequence[Forecast]) -> tuple[str, ...]:
     if first.n_samples is not None:
         price = "" if first.run_price_usd_per_hour is None else f" at {show_usd(first.run_price_usd_per_hour)} an hour"
         epochs = "1 epoch" if first.n_epochs == 1 else f"{first.n_epochs:,} epochs"
-        notes[f"The run is {epochs} of {first.n_samples:,} samples{price}; nothing but its steps is counted."] = None
+        notes[f"The run is {epochs} of {first.n_samples:,} samples{price}."] = None
     for answer in forecasts:
         prefix = "" if len(forecasts) == 1 else f"{answer.place}, batch {answer.batch_size:,}: "
         for warning in answer.warnings:
             is_about_all = all(warning in other.warnings for other in forecasts)
             notes[f"Warning: {'' if is_about_all else prefix}{warning}"] = None
-    notes |= dict.fromkeys(f"Assumed: {assumption}." for assumption in first.trace.assumptions)
     return tuple(notes)
 
 

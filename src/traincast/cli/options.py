@@ -42,6 +42,14 @@ NClasses = Annotated[int | None, typer.Option("--n-classes", help="Classes of th
 ImageSize = Annotated[int | None, typer.Option("--image-size", help="Side of a square image, in pixels.")]
 SeqLen = Annotated[int | None, typer.Option("--seqlen", help="Tokens in a sequence.")]
 Head = Annotated[str | None, typer.Option("--head", help="What the model is trained for: qa, mlm, causal, ...")]
+Region = Annotated[str | None, typer.Option(help="A country or a cloud's region, for CO2: us-east-1, Germany.")]
+GridFactor = Annotated[
+    float | None, typer.Option("--grid-g-per-kwh", help="CO2 of a kilowatt-hour, instead of the region's.")
+]
+Pue = Annotated[float, typer.Option(help="What the site draws for each joule of its devices.")]
+CurveFile = Annotated[
+    Path | None, typer.Option("--curve", metavar="LOG", help="An earlier run of the same model, for --target.")
+]
 
 
 def model_options(**options: int | str | None) -> dict[str, int | str]:

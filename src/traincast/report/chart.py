@@ -18,6 +18,7 @@ class Series:
     """One line, set of bars or cloud of points; `text` is what a point says when pointed at.
 
     A line may have a band around it, from `low` to `high`. With `is_dots` it is drawn as points: what was measured.
+    `sizes`, from 0 to 1, are how large the points are by area; in a chart with such points lines have no marks.
     """
 
     name: str
@@ -27,12 +28,15 @@ class Series:
     low: Values = ()
     high: Values = ()
     is_dots: bool = False
+    sizes: Sequence[float] = ()
 
     def __post_init__(self) -> None:
         if len(self.x) != len(self.y) or len(self.text) not in (0, len(self.y)):
             raise ValueError(f"series {self.name!r}: {len(self.x)} x, {len(self.y)} y, {len(self.text)} texts")
         if len(self.low) != len(self.high) or len(self.low) not in (0, len(self.y)):
             raise ValueError(f"series {self.name!r}: {len(self.y)} y, {len(self.low)} low, {len(self.high)} high")
+        if len(self.sizes) not in (0, len(self.y)):
+            raise ValueError(f"series {self.name!r}: {len(self.y)} y, {len(self.sizes)} sizes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 # Paul Tol's bright scheme: distinct for colour-blind readers, on white and on black.
 COLORS = ("#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377", "#999999")
 _LEGEND_ROW_PX, _LEGEND_MARK_PX, _LETTER_PX, _LEGEND_WIDTH_PX = 30, 45, 8, 850
+_LEAST_DOT_PX, _LARGEST_DOT_PX = 5.0, 34.0
 _DASHED: dict[str, Any] = {"type": "line", "line": {"dash": "dash", "width": 1.5, "color": "#999999"}}
 _TRACE: dict[str, dict[str, Any]] = {
     "line": {"type": "scatter", "mode": "lines+markers"},
@@ -80,8 +81,11 @@ def _trace(series: Series, chart: Chart, x_size: float, y_size: float) -> dict[s
         for x, y in zip(series.x, series.y, strict=True)
     ]
     drawn = dict(_TRACE["scatter" if series.is_dots else chart.kind])
-    if series.low:
-        drawn["mode"] = "lines"  # markers would hide the band
+    if series.low or (not series.is_dots and any(other.sizes for other in chart.series)):
+        drawn["mode"] = "lines"  # markers would hide the band, or be taken for points
+    if series.sizes:
+        widths = [_LEAST_DOT_PX + (_LARGEST_DOT_PX - _LEAST_DOT_PX) * math.sqrt(size) for size in series.sizes]
+        drawn["marker"] = {"size": widths, "opacity": 0.75}
     return {
         **drawn,
         "name": _escaped(series.name),

@@ -13,10 +13,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from traincast.trace.graph import Graph, Ints, Ragged, StorageKind
+from traincast.trace.graph import Graph, Ints, Phase, Ragged, StorageKind
 from traincast.trace.kinds import OpKind, op_kinds
 
-FUSED = "traincast.fused"
+FUSED = "traincast.fused_"  # it may write in place: without the mark it would be taken for a view
 _POINTWISE = {OpKind.ELEMENTWISE, OpKind.DROPOUT, OpKind.FACTORY, OpKind.SOFTMAX}
 _POINTWISE_NAMES = {"aten._to_copy", "aten.clone", "aten.native_layer_norm", "aten.sum", "aten.mean"}
 _TRANSPARENT = {OpKind.VIEW, OpKind.ALLOCATION}
@@ -29,6 +29,13 @@ def fuse(graph: Graph) -> Graph:
     if graph not in _known:
         _known[graph] = _fused(graph, _chains(graph))
     return _known[graph]
+
+
+def fuse_update(graph: Graph) -> Graph:
+    """The step with its whole update as one kernel over all parameters (`fused=True` of PyTorch's optimizers)."""
+    kinds = op_kinds(graph)
+    update = [op for op in np.flatnonzero(graph.op_phase == Phase.OPTIMIZER).tolist() if kinds[op] not in _TRANSPARENT]
+    return _fused(graph, [update]) if len(update) > 1 else graph
 
 
 def _chains(graph: Graph) -> list[list[int]]:

@@ -1,0 +1,261 @@
+"""What to rent for a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from traincast.api.models import load_model
+from traincast.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from traincast.convergence.logs.log import Log
+    from traincast.planning.candidates import Length, Terms
+    from traincast.planning.offers import Offer
+    from traincast.planning.plan import Plan
+    from traincast.planning.space import Run
+    from traincast.trace.trace import Trace
+
+USUAL_BATCH = 256
+SETUP_S = 300.0  # until the first step: a guess
+CHECKPOINT_BYTES_PER_S = 125 * 2**20  # what a gp3 disk of AWS writes unless one pays for more
+_P10_TO_P90_SDS = 2 * 1.2816
+_OLD_DAYS = 365
+
+
+def plan(
+    model: str | Path | Trace,
+    *,
+    n_samples: int,
+    n_epochs: int = 1,
+    deadline_s: float | None = None,
+    budget_usd: float | None = None,
+    confidence: float = 0.8,
+    target_accuracy: float | None = None,
+    curve: Log | str | Path | None = None,
+    batch_size: int | None = None,
+    batch_sizes: Sequence[int] | None = None,
+    noise_scale: float | None = None,
+    precision: str | Sequence[str] | None = None,
+    optimizer: str | None = None,
+    strategy: str | Sequence[str] | None = None,
+    provider: str | Sequence[str] | None = None,
+    spot: bool = False,
+    prices: str | Path | None = None,
+    max_gpus: int = 64,
+    max_nodes: int = 8,
+    setup_s: float = SETUP_S,
+    interruptions_per_day: float | None = None,
+    checkpoint_bytes_per_s: float = CHECKPOINT_BYTES_PER_S,
+    layout: str = "nchw",
+    compiled: bool = False,
+    method: str = "traincast",
+    ppp: float | None = None,
+    host: str | None = None,
+    input_samples_per_s: float | None = None,
+    devices: str | Path | None = None,
+) -> Plan:
+    """What to rent: every offer, number of machines, batch, precision and strategy is timed and priced.
+
+    The answer has the front of time and cost (`pareto`), the `cheapest` and the `fastest` plan that keep `deadline_s`
+    and `budget_usd` with a probability of at least `confidence` (None where nothing does: `nearest` comes closest),
+    and `price_dates`. `batch_size` is global and stays fixed unless `batch_sizes` allows others; with Pollux'
+    `noise_scale` (in samples) these need more epochs. `target_accuracy` with the log of an earlier run (`curve`) takes
+    the place of `n_epochs`. None for `precision`: fp32 and what a device's units speed up; for `strategy`: ddp, and
+    fsdp where that does not fit in one pass. `spot` adds spot prices, with interruptions (a machine's, a day) and
+    checkpoints. `prices` is a CSV file of your own prices. Other options
+    are those of `forecast`.
+    """
+    from traincast.planning.pareto import Limits
+    from traincast.planning.search import make_plan
+    from traincast.planning.space import Space
+    from traincast.scaling.strategy import find_strategy
+
+    limits = Limits(deadline_s=deadline_s, budget_usd=budget_usd, confidence=confidence)
+    offers, remarks, warnings = _offers(_names(provider), prices, devices)
+    run = _run(model, optimizer, method, layout, ppp, host, compiled=compiled, rate=input_samples_per_s)
+    usual = batch_size if batch_size is not None else (batch_sizes[0] if batch_sizes else USUAL_BATCH)
+    space = Space(
+        offers=offers,
+        batch_sizes=tuple(batch_sizes or (usual,)),
+        precisions=_precisions(precision),
+        strategies=tuple(find_strategy(name) for name in _names(strategy) or ("ddp",)),
+        fallback=find_strategy("fsdp") if strategy is None else None,
+        max_devices=max_gpus,
+        max_nodes=max_nodes,
+        devices_file=devices,
+    )
+    length, told = _length(n_samples, n_epochs, usual, noise_scale, target_accuracy, curve)
+    terms = _terms(run, spot, setup_s, interruptions_per_day, checkpoint_bytes_per_s, offers)
+    remarks += told
+    if batch_size is None and not batch_sizes:
+        remarks.append(f"No batch was given: {USUAL_BATCH} samples an update are assumed.")
+    if len(space.batch_sizes) > 1 and noise_scale is None:
+        warnings.append(
+            "Every batch size is taken to need equally many epochs: a noise scale would tell how many more."
+        )
+    found = make_plan(run, space, length, terms, limits)
+    return replace(found, remarks=tuple(remarks), warnings=tuple(warnings))
+
+
+def _names(given: str | Sequence[str] | None) -> tuple[str, ...]:
+    """One name, or several with commas between them or in a list."""
+    if given is None:
+        return ()
+    listed = [given] if isinstance(given, str) else given
+    return tuple(dict.fromkeys(part.strip() for one in listed for part in one.split(",")))
+
+
+def _precisions(given: str | Sequence[str] | None) -> tuple[str, ...]:
+    from traincast.trace.settings import PRECISIONS, check_choice
+
+    names = _names(given)
+    for name in names:
+        check_choice("precision", name, PRECISIONS)
+    return names
+
+
+def _run(
+    model: str | Path | Trace,
+    optimizer: str | None,
+    method: str,
+    layout: str,
+    ppp: float | None,
+    host: str | None,
+    *,
+    compiled: bool,
+    rate: float | None,
+) -> Run:
+    from traincast.hardware.host import DEFAULT_HOST, find_host
+    from traincast.kernels.methods import make_method
+    from traincast.planning.space import Run
+
+    chosen = make_method(method, layout=layout, ppp=ppp)
+    found_host = find_host(host or DEFAULT_HOST)
+    trace = load_model(model)
+    return Run(
+        trace=trace,
+        optimizer=trace.defaults.override(None, optimizer).optimizer,
+        method=chosen,
+        host=found_host,
+        compiled=compiled,
+        input_samples_per_s=rate,
+    )
+
+
+def _offers(
+    providers: tuple[str, ...], prices: str | Path | None, devices: str | Path | None
+) -> tuple[tuple[Offer, ...], list[str], list[str]]:
+    """Those that can be rented today, with the user's own prices; a remark and a warning on what is left out."""
+    from traincast.planning.offers import all_offers, offers_of, replaced
+    from traincast.planning.price_file import read_prices
+
+    own = () if prices is None else read_prices(prices, devices_file=devices)
+    listed = offers_of(replaced(all_offers(), own), providers)
+    found = tuple(offer for offer in listed if not offer.is_retired)
+    n_retired = len(listed) - len(found)
+    told = [f"{n_retired} offers that newer catalogues do not list any more are left out."] if n_retired else []
+    old, warnings = _old(found), []
+    if old:
+        whose = ", ".join(sorted({offer.provider for offer in old}))
+        warnings.append(
+            f"Prices of {whose} are more than a year older than the newest ones: {len(old)} offers, of which spot "
+            "prices are left out."
+        )
+    return tuple(replace(offer, spot_usd_per_hour=None) if offer in old else offer for offer in found), told, warnings
+
+
+def _length(
+    n_samples: int,
+    n_epochs: float,
+    usual: int,
+    noise_scale: float | None,
+    target_accuracy: float | None,
+    curve: Log | str | Path | None,
+) -> tuple[Length, list[str]]:
+    from traincast.hardware.cluster import check_count
+    from traincast.planning.candidates import Length
+
+    check_count(n_samples, "The number of samples")
+    check_count(n_epochs, "The number of epochs")
+    if (target_accuracy is None) != (curve is None):
+        missing = "curve, the log of an earlier run" if curve is None else "target_accuracy"
+        raise InputError(f"A target and a curve go together: give {missing}, too.")
+    if target_accuracy is None or curve is None:
+        return Length(n_samples=n_samples, n_epochs=n_epochs, at_batch=usual, noise_scale=noise_scale), []
+    epochs, log_sd, probability, told = _epochs_to(target_accuracy, curve, usual / n_samples)
+    length = Length(
+        n_samples=n_samples,
+        n_epochs=epochs,
+        at_batch=usual,
+        noise_scale=noise_scale,
+        epochs_log_sd=log_sd,
+        probability=probability,
+    )
+    return length, told
+
+
+def _epochs_to(target: float, curve: Log | str | Path, epochs_per_step: float) -> tuple[float, float, float, list[str]]:
+    """Epochs to an accuracy by an earlier run's curve: the median, how sure it is, and whether it gets there at all."""
+    import math
+
+    from traincast.api.converging import converge
+
+    if not 0 < target <= 1:
+        raise InputError(f"An accuracy to reach is above 0 and at most 1, such as 0.92, not {target:g}.")
+    status = converge(curve, metric="accuracy", target=target)
+    assert status.arrival is not None  # a target was asked for, and converge raises where there are too few points
+    factor = 1.0 if status.unit == "epoch" else epochs_per_step
+    found = status.arrival.epochs or status.arrival.steps.times(factor)
+    if not math.isfinite(found.p50):
+        share = f"{100 * status.arrival.probability:.0f} %"
+        raise InputError(
+            f"By its curve this run is {share} likely to reach an accuracy of {target:g}: no plan for that."
+        )
+    # Where a tenth never gets there, the lower half tells how wide the distribution is.
+    wide = found.p90 / found.p10 if math.isfinite(found.p90) else (found.p50 / found.p10) ** 2
+    log_sd = math.log(wide) / _P10_TO_P90_SDS
+    spread = f"p10 {found.p10:.3g}, p90 {found.p90:.3g}"
+    told = f"By the curve of the log {found.p50:.3g} epochs reach an accuracy of {target:g} ({spread})."
+    return found.p50, log_sd, status.arrival.probability, [told]
+
+
+def _terms(
+    run: Run,
+    spot: bool,
+    setup_s: float,
+    interruptions_per_day: float | None,
+    checkpoint_bytes_per_s: float,
+    offers: tuple[Offer, ...],
+) -> Terms:
+    from traincast.planning.candidates import Terms
+    from traincast.planning.checkpoint import checkpoint_bytes
+    from traincast.planning.offers import interruptions_per_day as assumed
+    from traincast.trace.lowering.lower import lower
+    from traincast.trace.settings import Settings
+
+    if interruptions_per_day is not None and not 0 <= interruptions_per_day < float("inf"):
+        raise InputError(f"Interruptions a day should be at least 0, not {interruptions_per_day:g}.")
+    graph = lower(run.trace, target="cuda", settings=Settings("fp32", run.optimizer))
+    per_day = dict(assumed())
+    if interruptions_per_day is not None:
+        per_day = dict.fromkeys((offer.provider for offer in offers), interruptions_per_day)
+    return Terms(
+        with_spot=spot,
+        setup_s=setup_s,
+        checkpoint_bytes=checkpoint_bytes(graph),
+        checkpoint_bytes_per_s=checkpoint_bytes_per_s,
+        per_day=per_day,
+    )
+
+
+def _old(offers: tuple[Offer, ...]) -> list[Offer]:
+    """Whose price has not been looked up for a year, counted from the newest. Spot prices are worth nothing by then."""
+    import datetime
+
+    days = {offer.name: datetime.date.fromisoformat(offer.machine.price_date) for offer in offers}
+    newest = max(days.values(), default=None)
+    return [] if newest is None else [one for one in offers if (newest - days[one.name]).days > _OLD_DAYS]

@@ -1,0 +1,100 @@
+"""What a forecast takes for granted, in sentences that a reader can disagree with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traincast.forecasting.forecast import Forecast
+from traincast.planning.energy import POWER_LOG_SD, WAITING_FRACTION, WORKING_FRACTION
+from traincast.units import show_bytes_per_s, show_usd
+
+if TYPE_CHECKING:
+    from traincast.planning.energy import Energy
+    from traincast.planning.to_target import ToTarget
+
+
+def assumptions_of(
+    forecast: Forecast, energy: Energy | None = None, to_target: ToTarget | None = None
+) -> tuple[str, ...]:
+    """In the order of the numbers that rest on them."""
+    question = forecast.question
+    found = [f"{assumption}." for assumption in question.trace.assumptions]
+    found += [_spread(forecast), _host(forecast), _loader(forecast)]
+    if question.n_devices > 1:
+        found.append(_links(forecast))
+    if question.n_samples is not None:
+        found.append("A run is its steps: no start, no evaluation, no checkpoints; a last batch counts as a full one.")
+    if question.run_price_usd_per_hour is not None:
+        found.append(_price(forecast))
+    found.append(
+        "Memory is what tensors take, and an allowance for context, workspaces and allocator (traincast memory)."
+    )
+    found.append(_power(forecast, energy))
+    if energy is not None and question.n_samples is not None:
+        found.append(_grid(energy))
+    if to_target is not None:
+        until = "by the end of that run" if to_target.has_end else "without an end"
+        found.append(
+            f"The way to {to_target.target:g} is that of '{to_target.log}': {to_target.assumption}, with the same "
+            f"data, model and settings; its chance is {until}."
+        )
+    return tuple(found)
+
+
+def _spread(forecast: Forecast) -> str:
+    if forecast.question.device.prices:
+        return "p10 to p90 hold the errors of the calibration; this machine is the one that was measured."
+    return "p10 to p90 hold the errors of the method and the spread between machines of one type."
+
+
+def _host(forecast: Forecast) -> str:
+    question = forecast.question
+    if question.device.prices:
+        return "Dispatch takes what it took when this machine was calibrated."
+    return f"Ops are dispatched at the pace of '{question.host.name}', one after the other, and steps do not overlap."
+
+
+def _loader(forecast: Forecast) -> str:
+    rate = forecast.question.input_samples_per_s
+    if rate is None:
+        return "The data loader keeps up with the step."
+    return f"The data loader delivers {rate:,.0f} samples a second, always."
+
+
+def _links(forecast: Forecast) -> str:
+    cluster = forecast.question.cluster
+    assert cluster is not None  # several devices are always one
+    links = [("inside a node", cluster.inside)]
+    if cluster.n_nodes > 1 and cluster.between is not None:
+        links.append(("between nodes", cluster.between))
+    told = [f"{where} {link.name} sustains {show_bytes_per_s(link.sustained_bytes_per_s)}" for where, link in links]
+    return f"Links have their usual share of the nominal rate and nobody else's traffic: {', '.join(told)}."
+
+
+def _price(forecast: Forecast) -> str:
+    question, cluster = forecast.question, forecast.question.cluster
+    price = show_usd(question.run_price_usd_per_hour or 0.0)
+    if question.price_usd_per_hour is not None or cluster is None:
+        return f"An hour of all devices costs {price}, as given."
+    told = [part for part in (cluster.region, cluster.price_date) if part]
+    return f"An hour of all machines costs {price}, on demand ({', '.join(told) or 'date not known'}); prices change."
+
+
+def _power(forecast: Forecast, energy: Energy | None) -> str:
+    device = forecast.question.device
+    if energy is None:
+        return f"No energy is told: the power limit of {device.name} is not in the table."
+    more = "nothing for hosts, network and cooling" if energy.pue == 1 else f"{energy.pue:g} times that for the site"
+    low, high = (round(100 * (2.718281828**sds - 1)) for sds in (-1.2816 * POWER_LOG_SD, 1.2816 * POWER_LOG_SD))
+    return (
+        f"A device draws {100 * WORKING_FRACTION:.0f} % of its {device.tdp_w:,.0f} W while it works and "
+        f"{100 * WAITING_FRACTION:.0f} % while it waits ({low} to +{high} % at p10 and p90), {more}."
+    )
+
+
+def _grid(energy: Energy) -> str:
+    grid = energy.grid
+    if grid is None:
+        return "No CO2 is told: name a region, or what its grid emits."
+    told = f" ({grid.location}, {grid.year}, {grid.source})" if grid.source else ""
+    return f"The grid of {grid.name}{told} emits {grid.g_per_kwh:g} g of CO2 a kWh, the same at all hours."

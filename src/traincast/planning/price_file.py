@@ -1,0 +1,118 @@
+"""One's own prices: a CSV file with an offer or a device a line, the price of an hour, and the day of it."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from traincast.errors import FileFormatError, InputError
+from traincast.hardware.catalog import find_device
+from traincast.hardware.device_table import name_key
+from traincast.hardware.link_table import find_link, link_inside
+from traincast.hardware.machines import Machine
+from traincast.planning.offers import Offer, all_offers
+
+OWN = "own"  # the provider of machines that no table lists
+_COLUMNS = ("offer", "device", "n_devices", "usd_per_hour", "spot_usd_per_hour", "date", "network", "provider")
+_RIGHT = "columns are offer or device, usd_per_hour and date (2026-11-16), and if you like " + ", ".join(
+    name for name in _COLUMNS if name not in ("offer", "device", "usd_per_hour", "date")
+)
+
+
+def read_prices(path: str | Path, *, devices_file: str | Path | None = None) -> tuple[Offer, ...]:
+    """Every line an offer. A price is of the whole machine; a device without a number is a machine of one."""
+    found = [_offer(row, where, devices_file) for where, row in _rows(Path(path))]
+    if not found:
+        raise FileFormatError(f"'{path}' holds no prices: {_RIGHT}.")
+    names = [offer.name for offer in found]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise FileFormatError(f"'{path}' has two prices of '{twice}': keep one.")
+    return tuple(found)
+
+
+def _rows(path: Path) -> Iterable[tuple[str, Mapping[str, str]]]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise FileFormatError(f"'{path}' is not text in UTF-8: {_RIGHT}.") from None
+    except OSError as error:
+        raise InputError(f"The prices of '{path}' cannot be read: {error.strerror}.") from error
+    try:
+        table = list(csv.reader(text.splitlines(), strict=True))
+    except csv.Error as error:
+        raise FileFormatError(f"'{path}' is not a CSV file ({error}): {_RIGHT}.") from None
+    header = [cell.strip().lower() for cell in table[0]] if table else []
+    _check_header(header, path)
+    for number, cells in enumerate(table[1:], start=2):
+        if any(cell.strip() for cell in cells):
+            where = f"'{path}', line {number}"
+            if len(cells) != len(header):
+                raise FileFormatError(f"{where} has {len(cells)} cells where the header has {len(header)}.")
+            yield where, {name: cell.strip() for name, cell in zip(header, cells, strict=True)}
+
+
+def _check_header(header: list[str], path: Path) -> None:
+    unknown = [name for name in header if name not in _COLUMNS]
+    if unknown:
+        raise FileFormatError(f"'{path}' has a column '{unknown[0]}' that is not known: {_RIGHT}.")
+    if not {"offer", "device"} & set(header) or not {"usd_per_hour", "spot_usd_per_hour"} & set(header):
+        raise FileFormatError(f"'{path}' is no file of prices: {_RIGHT}.")
+    if "date" not in header:
+        raise FileFormatError(f"'{path}' has no column date: a price without its day cannot be judged. {_RIGHT}.")
+
+
+def _offer(row: Mapping[str, str], where: str, devices_file: str | Path | None) -> Offer:
+    price, spot = _price(row, "usd_per_hour", where), _price(row, "spot_usd_per_hour", where)
+    if price is None and spot is None:
+        raise FileFormatError(f"{where} has no price: usd_per_hour is empty.")
+    try:
+        day = datetime.date.fromisoformat(row["date"]).isoformat()
+    except ValueError:
+        raise FileFormatError(f"{where}: date is '{row['date']}', not a day such as 2026-11-16.") from None
+    name, device = row.get("offer", ""), row.get("device", "")
+    known = {name_key(offer.name): offer for offer in all_offers()}.get(name_key(name)) if name else None
+    if known is not None:
+        machine = replace(known.machine, price_usd_per_hour=price, price_date=day, source=where)
+        return replace(known, machine=machine, spot_usd_per_hour=spot, is_retired=False)
+    if not device:
+        raise FileFormatError(f"{where}: no offer is named '{name}'; say its device, and n_devices if it has several.")
+    own = _machine(row, where, devices_file)
+    return Offer(machine=replace(own, price_usd_per_hour=price, price_date=day), spot_usd_per_hour=spot)
+
+
+def _machine(row: Mapping[str, str], where: str, devices_file: str | Path | None) -> Machine:
+    count = row.get("n_devices", "") or "1"
+    if not count.isdecimal() or not 1 <= int(count) <= 1024:
+        raise FileFormatError(f"{where}: n_devices is '{count}', not a whole number from 1.")
+    found = find_device(row["device"], devices_file=devices_file)
+    return Machine(
+        name=row.get("offer", "") or (found.name if int(count) == 1 else f"{count}x{found.name}"),
+        provider=row.get("provider", "") or OWN,
+        device=found.name,
+        n_devices=int(count),
+        inside=link_inside(found, int(count)),
+        network=find_link(row["network"]) if row.get("network") else None,
+        price_usd_per_hour=None,
+        price_date="",
+        region="",
+        source=where,
+        notes="",
+    )
+
+
+def _price(row: Mapping[str, str], column: str, where: str) -> float | None:
+    text = row.get(column, "")
+    if not text:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        raise FileFormatError(f"{where}: {column} is '{text}', not a number of US dollars.") from None
+    if not 0 < value < math.inf:
+        raise FileFormatError(f"{where}: {column} should be above 0, not {text}.")
+    return value

@@ -1,0 +1,84 @@
+"""When a run on other hardware is good enough: the curve of an earlier run, at the pace of a forecast."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from traincast.convergence.answer import Range
+from traincast.convergence.curves.curve import weighted_quantiles
+from traincast.convergence.watching import Status
+from traincast.errors import InputError
+from traincast.forecasting.forecast import Forecast
+
+_LEVELS = (0.1, 0.5, 0.9)
+_PACES = np.array([-1.2816, -0.5244, 0.0, 0.5244, 1.2816])  # of a normal distribution, standing for a fifth of it each
+_P10_TO_P90_SDS = 2.5631
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToTarget:
+    """From the first step to the target. Ends of a range are infinite where so many curves never get there."""
+
+    target: float
+    metric: str
+    log: str
+    probability: float  # by the end of the logged run; of one without an end, ever
+    updates: Range  # of the forecast's batch size
+    total_s: Range
+    cost_usd: Range | None
+    has_end: bool  # whether the logged run has one
+    assumption: str  # how steps of the log became those of the forecast
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def time_to_target(forecast: Forecast, status: Status) -> ToTarget:
+    """Steps to the target and seconds of a step vary on their own, so their distributions multiply."""
+    there, curve = status.arrival, status.curve
+    if there is None or curve is None:
+        raise InputError(f"'{status.log.path}' has no curve to a target: give the target.")
+    updates_each, assumption = _updates_each(forecast, status)
+    updates = curve.crossings(there.target) * updates_each
+    low, high = forecast.interval("step_s")
+    log_sd = math.log(high / low) / _P10_TO_P90_SDS if forecast.step_s else 0.0
+    paces_s = forecast.step_s * np.exp(_PACES * log_sd)
+    total_s = _quantiles((updates[:, None] * paces_s).ravel(), np.repeat(curve.weights, len(_PACES)) / len(_PACES))
+    price = forecast.question.run_price_usd_per_hour
+    return ToTarget(
+        target=there.target,
+        metric=status.series.metric,
+        log=status.log.path,
+        probability=there.probability,
+        updates=_quantiles(updates, curve.weights),
+        total_s=total_s,
+        cost_usd=None if price is None else total_s.times(price / 3600),
+        has_end=status.total_steps is not None,
+        assumption=assumption,
+    )
+
+
+def _updates_each(forecast: Forecast, status: Status) -> tuple[float, str]:
+    """Updates of the forecast for one step (or epoch) of the log: both see as many samples where that is known."""
+    log, question = status.log, forecast.question
+    per_epoch = None if question.n_samples is None else math.ceil(question.n_samples / question.batch_size)
+    log_per_epoch = 1.0 if log.counts_epochs else log.steps_per_epoch
+    if log_per_epoch and per_epoch:
+        return per_epoch / log_per_epoch, "as many epochs as the logged run needs"
+    if log.counts_epochs:
+        raise InputError(f"'{log.path}' counts epochs, and the forecast knows no length of one: give it n_samples.")
+    if log.batch_size:
+        return (
+            log.batch_size / question.batch_size,
+            f"as many samples as the logged run needs at batch {log.batch_size}",
+        )
+    return 1.0, "as many updates as the logged run needs, whatever its batch size was"
+
+
+def _quantiles(values: np.ndarray[Any, np.dtype[np.float64]], weights: np.ndarray[Any, np.dtype[np.float64]]) -> Range:
+    low, middle, high = weighted_quantiles(values[:, None], weights, _LEVELS)[:, 0]
+    return Range(float(low), float(middle), float(high))

@@ -1,0 +1,181 @@
+"""`traincast forecast` with energy, targets, job files, limits and comparisons, to the exit code."""
+
+import json
+import subprocess
+
+import pytest
+
+from traincast.__main__ import run
+
+JOB = """
+model = "mnist_cnn"
+[data]
+samples = 60_000
+[training]
+batch = 128
+epochs = 1000
+[cluster]
+on = "p3.2xlarge"
+"""
+COST = 1.0  # more than the run costs
+
+
+def told(capsys, *arguments, code=0):
+    assert run(["forecast", *map(str, arguments)]) == code
+    return capsys.readouterr()
+
+
+def refused(capsys, *arguments):
+    printed = told(capsys, *arguments, code=2)
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    return printed.err
+
+
+@pytest.fixture
+def job(tmp_path):
+    path = tmp_path / "job.toml"
+    path.write_text(JOB)
+    return path
+
+
+@pytest.fixture
+def log(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("epoch,val_accuracy\n" + "".join(f"{epoch},{0.95 - 0.5 / epoch}\n" for epoch in range(1, 12)))
+    return path
+
+
+def git(folder, *arguments):
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+def test_a_job_is_forecast_like_its_flags(capsys, job):
+    flags = ["mnist_cnn", "--on", "p3.2xlarge", "--batch", "128", "--samples", "60000", "--epochs", "1000"]
+    assert told(capsys, job).out == told(capsys, *flags).out
+
+
+def test_the_whole_answer_has_energy_bounds_and_assumptions(capsys, job):
+    out = told(capsys, job).out
+    for row in ("mean power", "energy", "CO2", "A step by what bounds it", "compute"):
+        assert row in out
+    assert "Assumed: The data loader keeps up with the step." in out
+    assert "Assumed: The grid of us-east4 (Northern Virginia" in out
+    data = json.loads(told(capsys, job, "--json").out)
+    assert data["energy_j"] > 0
+    assert data["broken_limits"] == []
+
+
+def test_flags_replace_what_the_job_says(capsys, job):
+    data = json.loads(told(capsys, job, "--on", "T4", "--epochs", "1", "--batch", "64", "--region", "FR", "--json").out)
+    assert (data["on"], data["n_epochs"], data["batch_size"]) == ("T4", 1, 64)
+    assert data["grid"]["name"] == "France"
+    data = json.loads(told(capsys, job, "--grid-g-per-kwh", "100", "--pue", "1.5", "--image-size", "28", "--json").out)
+    assert data["co2_kg"] == pytest.approx(0.1 * data["energy_j"] / 3.6e6)
+    assert data["pue"] == 1.5
+
+
+def test_a_curve_and_a_target_tell_when_it_is_good_enough(capsys, job, log):
+    options = ["--curve", log, "--target", "0.9", "--metric", "accuracy"]
+    out = told(capsys, job, *options).out
+    for row in ("chance of accuracy 0.9", "time to accuracy 0.9", "cost to accuracy 0.9"):
+        assert row in out
+    data = json.loads(told(capsys, job, *options, "--json").out)
+    assert data["to_target"]["updates"]["p50"] == pytest.approx(10 * 469, rel=0.2)
+
+
+def test_a_job_names_its_curve(capsys, job, log):
+    job.write_text(f'{JOB}[target]\ncurve = "{log.name}"\nvalue = 0.9\nmetric = "accuracy"\n')
+    assert "time to accuracy 0.9" in told(capsys, job).out
+
+
+def test_limits_that_are_kept_are_exit_code_0_and_broken_ones_3(capsys, job):
+    assert told(capsys, job, "--fail-over", f"budget={COST},hours=12,memory=90%").err == ""
+    printed = told(capsys, job, "--fail-over", "budget=0.001,hours=0.001,memory=1%", code=3)
+    assert "mean power" in printed.out
+    sentences = printed.err.splitlines()
+    assert [sentence.split(":")[1].strip() for sentence in sentences] == ["budget", "hours", "memory"]
+    assert all(sentence.startswith("Over the limit: ") for sentence in sentences)
+    data = json.loads(told(capsys, job, "--fail-over", "hours=0.001", "--json", code=3).out)
+    assert len(data["broken_limits"]) == 1
+
+
+def test_limits_of_the_job_hold_unless_a_flag_replaces_them(capsys, job):
+    job.write_text(f"{JOB}[limits]\nhours = 0.001\n")
+    told(capsys, job, code=3)
+    told(capsys, job, "--fail-over", "hours=5")
+    told(capsys, job, "--fail-over", "memory=0.9", code=3)
+
+
+def test_broken_limits_of_several_choices_name_theirs(capsys, job):
+    err = told(capsys, job, "--batch", "64,128", "--fail-over", "hours=0.001", code=3).err
+    assert "p3.2xlarge, batch 64: hours" in err
+    assert "p3.2xlarge, batch 128: hours" in err
+
+
+def test_an_earlier_forecast_is_compared(capsys, job, tmp_path):
+    earlier = tmp_path / "a.json"
+    earlier.write_text(told(capsys, job, "--json").out)
+    assert "Against a.json: the same time, the same cost" in told(capsys, job, "--compare", earlier).out
+    out = told(capsys, job, "--compare", earlier, "--epochs", "2000").out
+    assert "Against a.json: +100.0 % time, +$0." in out
+    rows = [line.split() for line in out.splitlines()]
+    assert ["n_epochs", "1000", "2000", "-", "-"] in rows
+    data = json.loads(told(capsys, job, "--compare", earlier, "--epochs", "2000", "--json").out)
+    assert data["difference"]["headline"].startswith("+100.0 % time")
+
+
+def test_two_commits_of_one_job_are_compared(capsys, job, tmp_path, monkeypatch):
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "one")
+    job.write_text(JOB.replace("batch = 128", "batch = 256"))
+    monkeypatch.chdir(tmp_path)
+    out = told(capsys, "job.toml", "--against", "HEAD", "--epochs", "3").out
+    assert "Against HEAD: -" in out
+    rows = [line.split() for line in out.splitlines()]
+    assert ["batch_size", "128", "256", "-", "-"] in rows
+    assert not any(row[:1] == ["n_epochs"] for row in rows)  # the flag holds on both sides
+    assert "'nope' is not a commit" in refused(capsys, "job.toml", "--against", "nope")
+    (tmp_path / "new.toml").write_text(JOB)
+    assert "'new.toml' was not there at 'HEAD'" in refused(capsys, "new.toml", "--against", "HEAD")
+
+
+def test_what_a_commit_cannot_forecast_is_told(capsys, job, tmp_path):
+    job.write_text(JOB.replace("mnist_cnn", "mnist_cmm"))
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "one")
+    job.write_text(JOB)
+    err = refused(capsys, job, "--against", "HEAD")
+    assert "At 'HEAD' there is no forecast: No model named 'mnist_cmm'" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["gone.toml"], "Job file 'gone.toml' cannot be read"),
+        (["mnist_cnn", "--batch", "8"], "Missing option '--on'"),
+        (["mnist_cnn", "--on", "T4", "--batch", "8", "--against", "HEAD"], "give a job file"),
+        (["mnist_cnn", "--on", "T4", "--batch", "8", "--compare", "gone.json"], "'gone.json' cannot be read"),
+        (["mnist_cnn", "--on", "T4", "--batch", "8", "--region", "Mars"], "No region named 'Mars'"),
+        (["mnist_cnn", "--on", "T4", "--batch", "8", "--pue", "0.5"], "pue is a number of at least 1"),
+        (["mnist_cnn", "--on", "T4", "--batch", "8", "--target", "0.9"], "A target needs a curve"),
+        (["mnist_cnn", "--on", "T4", "--batch", "8", "--fail-over", "hours=1"], "cannot be checked"),
+        (["mnist_cnn", "--on", "T4", "--batch", "8", "--fail-over", "days=1"], "'days=1' is no limit"),
+    ],
+)
+def test_a_mistake_is_one_sentence(capsys, arguments, words):
+    assert words in refused(capsys, *arguments)
+
+
+def test_comparisons_that_cannot_be_are_one_sentence(capsys, job, tmp_path):
+    other = tmp_path / "b.json"
+    for content in ("{}", "[1]", "no json"):
+        other.write_text(content)
+        assert "b.json" in refused(capsys, job, "--compare", other)
+    assert "give one of them" in refused(capsys, job, "--compare", other, "--against", "HEAD")
+    other.write_text(told(capsys, job, "--json").out)
+    assert "one place and one batch size" in refused(capsys, job, "--compare", other, "--batch", "8,16")
+    assert "is not in a git repository" in refused(capsys, job, "--against", "HEAD")

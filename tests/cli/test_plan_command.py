@@ -1,0 +1,156 @@
+"""`traincast plan`: what it prints, and what it refuses."""
+
+import json
+
+import pytest
+
+from traincast.__main__ import run
+from traincast.cli.durations import seconds_of
+from traincast.cli.plan_options import batch_range
+from traincast.errors import InputError
+
+SMALL = [
+    "plan",
+    "cifar_resnet20",
+    "--samples",
+    "50000",
+    "--epochs",
+    "20",
+    "--provider",
+    "Lambda",
+    "--method",
+    "roofline",
+]
+
+
+def told(capsys, *flags):
+    assert run([*SMALL, *flags]) == 0
+    return capsys.readouterr().out
+
+
+def refused(capsys, *arguments):
+    assert run(list(arguments)) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert len(captured.err.strip().splitlines()) == 1
+    return captured.err
+
+
+def test_the_answer_has_what_to_rent_the_front_and_the_day_of_the_prices(capsys):
+    out = told(capsys, "--deadline", "2h", "--budget", "20")
+    assert out.startswith("cifar_resnet20: 20 epochs of 50,000 samples\nwithin 2.00 h and for at most $20.00, ")
+    for words in (
+        "\ncheapest ",
+        "\nfastest ",
+        "nothing is both faster and cheaper",
+        "2026-08-03",
+        "No batch was given",
+    ):
+        assert words in out
+    assert "none: nearest" not in out
+
+
+def test_where_nothing_keeps_the_limits_the_nearest_is_named(capsys):
+    out = told(capsys, "--deadline", "1min")
+    assert "No plan keeps the limits" in out
+    assert "none: nearest is" in out
+    assert "cheapest" not in out
+
+
+def test_json_is_what_python_holds(capsys):
+    found = json.loads(told(capsys, "--deadline", "1d", "--batch-sizes", "64:256", "--batch-size", "128", "--json"))
+    assert found["batch_sizes"] == [64, 128, 256]
+    assert found["deadline_s"] == 86_400
+    assert found["cheapest"]["cost_usd"] == min(choice["cost_usd"] for choice in found["pareto"])
+    assert found["fastest"]["total_s"] == found["pareto"][0]["total_s"]
+    assert found["price_dates"] == ["2026-08-03", "2026-08-03"]
+    assert 0.8 <= found["cheapest"]["probability"] <= 1
+
+
+def test_spot_tells_its_assumptions(capsys):
+    assert (
+        run(["plan", "cifar_resnet20", "--samples", "50000", "--provider", "gcp", "--spot", "--batch-size", "256"]) == 0
+    )
+    out = capsys.readouterr().out
+    assert "(spot)" in out
+    assert "Spot: interruptions of one machine a day GCP 1 (assumed); a checkpoint of " in out
+
+
+def test_a_plan_is_printed_as_a_job_alone(capsys):
+    out = told(capsys, "--as", "sky")
+    assert out.startswith("# ")
+    assert "\nnum_nodes: 1\n" in out
+    assert told(capsys, "--as", "torchrun").startswith("torchrun --standalone --nproc_per_node=")
+
+
+def test_own_prices_are_planned_with(capsys, tmp_path):
+    path = tmp_path / "prices.csv"
+    path.write_text("device,n_devices,usd_per_hour,date\nRTX-3090,2,0.01,2026-11-02\n", encoding="utf-8")
+    arguments = ["plan", "cifar_resnet20", "--samples", "50000", "--prices", str(path), "--provider", "own", "--json"]
+    assert run(arguments) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["cheapest"]["offer"] == "2xRTX-3090"
+    assert found["price_dates"] == ["2026-11-02", "2026-11-02"]
+    assert run([*arguments[:-1], "--as", "sky"]) == 2
+    assert "SkyPilot does not know the provider 'own'" in capsys.readouterr().err
+
+
+def test_a_page_with_the_chart_is_written(capsys, tmp_path):
+    told(capsys, "--html", str(tmp_path / "plan.html"), "--deadline", "1h")
+    page = (tmp_path / "plan.html").read_text(encoding="utf-8")
+    assert "Time and cost of cifar_resnet20" in page
+    assert "deadline" in page
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--budget", "-5"], "A budget should be above 0, not -5 US dollars."),
+        (["--deadline", "soon"], "--deadline 'soon' is no duration above 0: write 12h, 90min, 1d12h or 45s."),
+        (["--deadline", "12"], "--deadline '12' is no duration"),
+        (["--provider", "Contoso"], "No offers of a provider named 'Contoso'."),
+        (["--batch-sizes", "256:128"], "--batch-sizes '256:128' is no range"),
+        (["--batch-sizes", "many"], "--batch-sizes 'many' is no range"),
+        (["--confidence", "0.2"], "A confidence is from 0.5 to below 1, not 0.2."),
+        (["--prices", "nowhere.csv"], "The prices of 'nowhere.csv' cannot be read"),
+        (["--target-accuracy", "0.9"], "A target and a curve go together"),
+        (["--as", "kubernetes"], "A plan cannot be written as 'kubernetes'."),
+        (["--deadline", "1min", "--as", "slurm"], "No plan keeps its limits: the nearest is "),
+        (["--max-gpus", "0"], "The largest number of devices should be a whole number"),
+        (["--noise-scale", "-3"], "A noise scale is a number of samples, not below 0"),
+    ],
+)
+def test_a_mistake_is_one_sentence(capsys, flags, words):
+    assert words in refused(capsys, *SMALL, *flags)
+
+
+def test_no_samples_are_one_sentence(capsys):
+    assert "The number of samples should be a whole number" in refused(
+        capsys, "plan", "cifar_resnet20", "--samples", "0"
+    )
+
+
+def test_a_model_that_fits_nowhere_is_one_sentence(capsys, tmp_path):
+    path = tmp_path / "prices.csv"
+    path.write_text("device,usd_per_hour,date\nT4,1,2026-11-02\n", encoding="utf-8")
+    flags = ["--prices", str(path), "--provider", "own", "--optimizer", "adamw", "--batch-size", "8"]
+    assert "'gpt2-xl' fits on none of 1 offers" in refused(capsys, "plan", "gpt2-xl", "--samples", "100", *flags)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("12h", 43_200), ("1d12h", 129_600), ("90 min", 5_400), ("1.5h", 5_400), ("45S", 45)]
+)
+def test_durations_are_read_as_people_type_them(text, seconds):
+    assert seconds_of(text, "--deadline") == seconds
+
+
+@pytest.mark.parametrize("text", ["", "h", "-3h", "3 fortnights", "1h soon", "0h", "1e9d", "nan h", "3"])
+def test_what_is_no_duration_is_refused(text):
+    with pytest.raises(InputError, match="is no duration above 0"):
+        seconds_of(text, "--deadline")
+
+
+def test_a_range_of_batches_doubles_from_end_to_end():
+    assert batch_range("128:1024") == [128, 256, 512, 1024]
+    assert batch_range("100:500") == [100, 200, 400, 500]
+    assert batch_range("96,64") == [64, 96]

@@ -1,0 +1,174 @@
+"""What can be rented: every row of the table, one's own prices, and catalogues that bring new ones."""
+
+import csv
+import datetime
+from pathlib import Path
+
+import pytest
+
+import traincast
+from traincast.errors import FileFormatError, InputError, TraincastError
+from traincast.hardware.machines import machine_named
+from traincast.hardware.refresh_prices import main as refresh
+from traincast.planning.offers import all_offers, interruptions_per_day, offers_of, replaced
+from traincast.planning.price_file import read_prices
+
+DATA = Path(traincast.__file__).parent / "data"
+ROWS = list(csv.DictReader((DATA / "offers.csv").read_text(encoding="utf-8").splitlines()))
+OFFERS = {offer.name: offer for offer in all_offers()}
+
+
+def test_there_are_161_offers_of_five_providers():
+    assert len(OFFERS) == len(ROWS) == 161
+    assert {offer.provider for offer in OFFERS.values()} == {"AWS", "GCP", "Azure", "Lambda", "RunPod"}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["name"])
+def test_every_offer_has_a_price_with_its_day_region_and_source(row):
+    assert row["price_usd_per_hour"] or row["spot_usd_per_hour"]
+    assert row["region"]
+    assert row["source"]
+    assert datetime.date(2022, 1, 1) < datetime.date.fromisoformat(row["price_date"])
+    assert datetime.date.fromisoformat(row["price_date"]) <= datetime.date.fromisoformat(row["accessed"])
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["name"])
+def test_an_offer_costs_what_the_table_of_machines_says_and_no_more_on_spot(row):
+    known = machine_named(row["name"])
+    offer = OFFERS[row["name"]]
+    if known is not None:
+        assert (row["device"], int(row["n_devices"])) == (known.device, known.n_devices)
+        assert offer.machine.price_usd_per_hour == known.price_usd_per_hour
+        assert (row["inside"], row["network"]) == ("", "")  # told once, over there
+    on_demand, spot = offer.usd_per_hour(is_spot=False), offer.usd_per_hour(is_spot=True)
+    assert on_demand is None or spot is None or 0 < spot <= on_demand
+
+
+def test_providers_with_spot_prices_have_a_rate_of_interruptions():
+    assert {offer.provider for offer in OFFERS.values() if offer.spot_usd_per_hour} == set(interruptions_per_day())
+
+
+def test_a_provider_is_found_in_any_case_and_an_unknown_one_refused():
+    assert {offer.provider for offer in offers_of(all_offers(), ["aws", "Lambda"])} == {"AWS", "Lambda"}
+    with pytest.raises(InputError, match="No offers of a provider named 'awz'"):
+        offers_of(all_offers(), ["awz"])
+
+
+def prices(tmp_path, text):
+    path = tmp_path / "prices.csv"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_own_prices_replace_those_of_the_table_and_add_machines(tmp_path):
+    path = prices(
+        tmp_path,
+        "offer,device,n_devices,usd_per_hour,date,network\n"
+        "p4d.24xlarge,,,10,2026-11-01,\n"
+        ",RTX-3090,4,0.8,2026-11-01,\n"
+        "our box,T4,2,0.1,2026-10-01,10Gb/s\n",
+    )
+    own = read_prices(path)
+    assert [offer.name for offer in own] == ["p4d.24xlarge", "4xRTX-3090", "our box"]
+    assert own[0].machine.price_usd_per_hour == 10
+    assert own[0].provider == "AWS"
+    assert (own[1].provider, own[1].machine.network) == ("own", None)
+    assert own[2].machine.price_date == "2026-10-01"
+    together = {offer.name: offer for offer in replaced(all_offers(), own)}
+    assert len(together) == 163
+    assert together["p4d.24xlarge"].machine.price_usd_per_hour == 10
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("offer,usd_per_hour\np4d.24xlarge,10\n", "has no column date: a price without its day cannot be judged."),
+        ("offer,usd_per_hour,date\np4d.24xlarge,cheap,2026-11-01\n", "line 2: usd_per_hour is 'cheap', not a number"),
+        ("offer,usd_per_hour,date\np4d.24xlarge,10,soon\n", "line 2: date is 'soon', not a day such as 2026-11-16."),
+        ("offer,usd_per_hour,date\np4d.24xlarge,-3,2026-11-01\n", "line 2: usd_per_hour should be above 0, not -3."),
+        ("offer,usd_per_hour,date\nmy-box,1,2026-11-01\n", "line 2: no offer is named 'my-box'; say its device"),
+        ("device,usd_per_hour,date\nT5000,1,2026-11-01\n", "No device named 'T5000'."),
+        ("device,n_devices,usd_per_hour,date\nT4,two,1,2026-11-01\n", "line 2: n_devices is 'two'"),
+        ("offer,usd_per_hour,date,colour\n", "has a column 'colour' that is not known"),
+        ("offer,usd_per_hour,date\n", "holds no prices: columns are offer or device"),
+        ("offer,usd_per_hour,date\np4d.24xlarge,1,2026-11-01\np4d.24xlarge,2,2026-11-01\n", "two prices of 'p4d.24x"),
+        ("", "is no file of prices"),
+    ],
+)
+def test_a_file_of_prices_that_is_none_is_refused_in_a_sentence(tmp_path, text, words):
+    with pytest.raises(TraincastError) as caught:
+        read_prices(prices(tmp_path, text))
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_or_binary_file_of_prices_is_refused(tmp_path):
+    with pytest.raises(InputError, match="cannot be read: No such file"):
+        read_prices(tmp_path / "none.csv")
+    (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00\x01")
+    with pytest.raises(FileFormatError, match="is not text in UTF-8"):
+        read_prices(tmp_path / "binary.csv")
+
+
+SKYPILOT = (
+    "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,GpuInfo,Price,SpotPrice,Region,AvailabilityZone\n"
+    "p4d.24xlarge,A100,8,96,1152,,20.5,9.0,us-east-1,us-east-1a\n"
+    "p4d.24xlarge,A100,8,96,1152,,20.5,11.0,us-east-1,us-east-1b\n"
+    "p4d.24xlarge,A100,8,96,1152,,25,1.0,eu-west-1,eu-west-1a\n"
+    "Standard_ND96asr_v4,A100,8,96,900,,30,30,eastus,\n"
+    "Standard_ND96asr_v4,A100,8,96,900,,99,99,eastus2,\n"
+    "a2-highgpu-1g,,,12,85,,0.8,0.3,us-central1,us-central1-a\n"
+    ",tpu-v3-8,1,,,,8,2,us-east-1,\n"
+    "m5.large,,,2,8,,0.1,0.04,us-east-1,us-east-1a\n"
+)
+GPUHUNT = (
+    "instance_name,location,price,cpu,memory,gpu_count,gpu_name,gpu_memory,spot\n"
+    "a2-highgpu-1g,us-central1-a,3.5,12,85,1,A100,40,False\n"
+    "a2-highgpu-1g,us-central1-b,1.5,12,85,1,A100,40,True\n"
+    "g5.xlarge,us-east-1,1.1,4,16,1,A10G,24,False\n"
+    "g5.xlarge,us-east-1,,4,16,1,A10G,24,True\n"
+)
+
+
+def test_catalogues_of_skypilot_and_gpuhunt_become_a_file_of_prices(tmp_path, capsys):
+    (tmp_path / "sky.csv").write_text(SKYPILOT, encoding="utf-8")
+    (tmp_path / "hunt.csv").write_text(GPUHUNT, encoding="utf-8")
+    out = tmp_path / "new.csv"
+    files = [str(tmp_path / "sky.csv"), str(tmp_path / "hunt.csv")]
+    assert refresh([*files, "--date", "2026-11-10", "--out", str(out)]) == 0
+    assert "Wrote" in capsys.readouterr().out
+    found = {offer.name: offer for offer in read_prices(out)}
+    assert set(found) == {"p4d.24xlarge", "Standard_ND96asr_v4", "a2-highgpu-1g", "g5.xlarge"}
+    seen = {name: (one.machine.price_usd_per_hour, one.spot_usd_per_hour) for name, one in found.items()}
+    assert seen["p4d.24xlarge"] == (20.5, 10.0)  # the median of its zones
+    assert seen["Standard_ND96asr_v4"] == (30, None)  # spot prices that repeat the other ones are none
+    assert seen["a2-highgpu-1g"] == (3.5, 1.5)  # with its GPU, by gpuhunt
+    assert seen["g5.xlarge"] == (1.1, None)
+    assert {one.machine.price_date for one in found.values()} == {"2026-11-10"}
+
+
+def test_catalogues_renew_both_tables_of_the_package(tmp_path, monkeypatch, capsys):
+    for name in ("offers.csv", "machines.csv"):
+        (tmp_path / name).write_text((DATA / name).read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / "sky.csv").write_text(SKYPILOT, encoding="utf-8")
+    monkeypatch.setattr("traincast.hardware.refresh_prices.DATA", tmp_path)
+    assert refresh([str(tmp_path / "sky.csv"), "--date", "2026-11-10", "--write"]) == 0
+    assert capsys.readouterr().out.count("Wrote") == 2
+    for name in ("offers.csv", "machines.csv"):
+        before = list(csv.DictReader((DATA / name).read_text(encoding="utf-8").splitlines()))
+        after = list(csv.DictReader((tmp_path / name).read_text(encoding="utf-8").splitlines()))
+        changed = {new["name"]: new for old, new in zip(before, after, strict=True) if old != new}
+        assert set(changed) == {"p4d.24xlarge", "Standard_ND96asr_v4"}
+        assert (changed["p4d.24xlarge"]["price_usd_per_hour"], changed["p4d.24xlarge"]["price_date"]) == (
+            "20.5",
+            "2026-11-10",
+        )
+
+
+def test_a_file_that_is_no_catalogue_or_a_wrong_day_is_one_sentence(tmp_path, capsys):
+    (tmp_path / "other.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    assert refresh([str(tmp_path / "other.csv"), "--date", "2026-11-10"]) == 2
+    assert "is neither SkyPilot's catalogue" in capsys.readouterr().err
+    (tmp_path / "sky.csv").write_text(SKYPILOT, encoding="utf-8")
+    assert refresh([str(tmp_path / "sky.csv"), "--date", "today"]) == 2
+    assert "--date 'today' is not a day" in capsys.readouterr().err

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import traincast
 from traincast.__main__ import run
-from traincast.cli.app import COMMANDS
+from traincast.cli.app import COMMANDS, make_app
 from traincast.frontend.models.registry import ZOO
 from traincast.planning.job import schema
 from traincast.units import show_count, show_flop
@@ -37,10 +37,20 @@ def cli_page() -> str:
     ]
     for command in COMMANDS:
         parts += [f"## {command}", _block(f"traincast {command} --help", help_of(command))]
+        for part in parts_of(command):
+            parts += [f"### {command} {part}", _block(f"traincast {command} {part} --help", help_of(command, part))]
     parts.append(
         f"Rendered with typer {importlib.metadata.version('typer')}; other versions may lay it out differently."
     )
     return "\n\n".join(parts) + "\n"
+
+
+def parts_of(command: str) -> list[str]:
+    """The commands of a group; none of a command that is no group."""
+    from typer.main import get_command
+
+    found = get_command(make_app([command]))
+    return list(getattr(getattr(found, "commands", {}).get(command), "commands", {}))
 
 
 def help_of(*command: str) -> str:

@@ -5,10 +5,12 @@ TraincastError
 │   ├── UnknownModelError     a model name or path that leads nowhere
 │   └── UnknownDeviceError    a device name that is not in the table, or could mean several
 ├── FileFormatError           a file that is truncated, foreign or of another version
+├── DownloadError             a file that could not be fetched whole, or is not the one that was asked for
 ├── StoreError                a store of measurements that cannot be read or written now (disk full, locked)
 ├── MissingExtraError         an optional package that this question needs is not installed
 ├── MeasurementError          a real run that ended before it was measured
 │   └── MemoryEndedError      the device, or the machine, had no more memory
+├── TrainingError             a training run that cannot go on: its loss is no number any more
 └── CaptureError              a model whose training step cannot be recorded
     ├── DataDependentError    what runs next depends on the values of a tensor
     └── BatchDependentError   the step is not the same list of ops at every batch size
@@ -43,6 +45,10 @@ class FileFormatError(TraincastError):
     """A file that is truncated, foreign or of another version."""
 
 
+class DownloadError(TraincastError):
+    """A file that could not be fetched whole, or is not the one that was asked for."""
+
+
 class StoreError(TraincastError):
     """A store of measurements that cannot be read or written now: the disk is full, or another program holds it."""
 
@@ -64,6 +70,10 @@ class MeasurementError(TraincastError):
 
 class MemoryEndedError(MeasurementError):
     """The device, or the machine, had no more memory."""
+
+
+class TrainingError(TraincastError):
+    """A training run that cannot go on: its loss is no number any more."""
 
 
 class CaptureError(TraincastError):

@@ -157,6 +157,7 @@ FLAGS = {
         "--target-accuracy",
     }
     | OUTPUT_FLAGS,
+    "train": set(),  # a group; its commands have tests of their own
     "models": {"--json"},
     "compare": {"--data", "--traces", "--set", "--method", "--by"} | OUTPUT_FLAGS,
     "devices": {"--vendor", "--arch", "--min-memory", "--machines", "--json", "--devices"},

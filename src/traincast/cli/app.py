@@ -24,6 +24,7 @@ COMMANDS = (
     "devices",
     "measure",
     "calibrate",
+    "train",
     "bench",
     "records",
     "converge",
@@ -38,7 +39,11 @@ def make_app(commands: Iterable[str] = COMMANDS) -> typer.Typer:
     app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
     app.callback()(_traincast)
     for name in commands:
-        app.command()(getattr(import_module(f"traincast.cli.{name}"), name))
+        found = getattr(import_module(f"traincast.cli.{name}"), name)
+        if isinstance(found, typer.Typer):  # a group of commands
+            app.add_typer(found)
+        else:
+            app.command()(found)
     return app
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,8 +19,8 @@ PHASES = ("forward", "loss", "backward", "optimizer")
 _AUTOCAST = {"amp-fp16": torch.float16, "amp-bf16": torch.bfloat16}
 _MAKERS: dict[str, Callable[..., Any]] = {
     "sgd": torch.optim.SGD,
-    "momentum": lambda weights, lr: torch.optim.SGD(weights, lr=lr, momentum=0.9),
-    "nesterov": lambda weights, lr: torch.optim.SGD(weights, lr=lr, momentum=0.9, nesterov=True),
+    "momentum": partial(torch.optim.SGD, momentum=0.9),
+    "nesterov": partial(torch.optim.SGD, momentum=0.9, nesterov=True),
     "adagrad": torch.optim.Adagrad,
     "adadelta": torch.optim.Adadelta,
     "rmsprop": torch.optim.RMSprop,
@@ -30,11 +31,21 @@ _MAKERS: dict[str, Callable[..., Any]] = {
 TIMING_LEARNING_RATE = 1e-6
 
 
-def make_optimizer(name: str, weights: Iterable[Any], *, learning_rate: float = TIMING_LEARNING_RATE) -> Any | None:
-    """The optimizer of that name; None for 'none', and for a model with nothing to train."""
+def make_optimizer(
+    name: str,
+    weights: Iterable[Any],
+    *,
+    learning_rate: float = TIMING_LEARNING_RATE,
+    weight_decay: float | None = None,
+) -> Any | None:
+    """The optimizer of that name; None for 'none', and for a model with nothing to train.
+
+    Without `weight_decay` it has that of torch's defaults: none, but of AdamW.
+    """
     check_choice("optimizer", name, OPTIMIZERS)
     trained = [weight for weight in weights if weight.requires_grad]
-    return None if name == "none" or not trained else _MAKERS[name](trained, lr=learning_rate)
+    options = {} if weight_decay is None else {"weight_decay": weight_decay}
+    return None if name == "none" or not trained else _MAKERS[name](trained, lr=learning_rate, **options)
 
 
 class Training:

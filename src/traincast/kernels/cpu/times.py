@@ -16,6 +16,7 @@ from traincast.units import show_duration
 # shrink.
 _DISPATCH = ("phase.", "call.", "steps.")
 _WORTH_TELLING_S = 5e-3
+MEMORY_IS_KEPT = "The process is taken to keep memory that a step frees."
 _UNMEASURED = 3.0  # factor on the spread: calibration runs in fp32
 
 
@@ -36,7 +37,7 @@ def priced_times(graph: Graph, device: Device, batch_sizes: Ints, *, precision: 
     fresh_s = price_s.get("bytes.fresh", 0.0) * float(fresh_bytes(graph, batch_sizes).max(initial=0.0))
     if fresh_s > _WORTH_TELLING_S:
         warnings.append(
-            "The process is taken to keep memory that a step frees. By glibc's defaults it may give it back, which "
+            f"{MEMORY_IS_KEPT} By glibc's defaults it may give it back, which "
             f"adds up to {show_duration(fresh_s)} of page faults to a step: set MALLOC_TRIM_THRESHOLD_ and "
             "MALLOC_MMAP_MAX_."
         )

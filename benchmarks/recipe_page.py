@@ -1,0 +1,45 @@
+"""What the pages of recipes share: tables in Markdown, a forecast beside its run, and how a page is renewed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+
+from traincast.api.training import forecast_stages
+from traincast.cli.train_document import comparison_table
+from traincast.kernels.layerwise.page import refresh
+from traincast.recipes.engine.recipe import Recipe
+from traincast.report.chart import Chart
+from traincast.report.files import write_file
+from traincast.report.png import to_png
+from traincast.report.table import Table
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+def markdown(table: Table) -> str:
+    """With numbers to the right."""
+    lines = [
+        "| " + " | ".join(column.header or " " for column in table.columns) + " |",
+        "| " + " | ".join("---:" if column.is_numeric else "---" for column in table.columns) + " |",
+    ]
+    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in table.formatted())])
+
+
+def timed(recipe: Recipe, folder: Path) -> str:
+    """The recipe on this machine: forecast, run, and both side by side; and how busy the machine was."""
+    forecast = forecast_stages(recipe.stages())
+    load = os.getloadavg()[0]
+    result = recipe.run(folder)
+    table = markdown(comparison_table(forecast, result.stage_seconds))
+    return f"{table}\n\nOn {forecast.place}, {torch.get_num_threads()} threads, a load of {load:.1f} when it began."
+
+
+def write_page(page: Path, tables: Mapping[str, str], charts: Mapping[str, Chart]) -> None:
+    """Between the marks of the page; images beside the others."""
+    write_file(page, refresh(page.read_text(encoding="utf-8"), tables))
+    for name, chart in charts.items():
+        write_file(DOCS / "images" / f"{name}.png", to_png(chart))

@@ -1,0 +1,164 @@
+"""A collection of training runs: trained, and every log fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from traincast.errors import TraincastError
+from traincast.hardware.host import THIS_MACHINE
+
+if TYPE_CHECKING:
+    from traincast.api.training import RecipeForecast
+    from traincast.measurement.campaign import Progress
+    from traincast.measurement.record import Record
+    from traincast.recipes.collection import Grid
+    from traincast.recipes.engine.stages import Stage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectedRun:
+    """One run of the grid and the curve through its training loss; `error` says why there is no run, or no curve."""
+
+    name: str
+    task: Mapping[str, Any]
+    device: str | None = None  # by its name, as the machine that trained calls it
+    host: str | None = None
+    n_steps: int | None = None
+    total_s: float | None = None
+    train_loss: float | None = None  # of the last batch
+    test_loss: float | None = None
+    test_accuracy: float | None = None
+    best_test_accuracy: float | None = None
+    curve: Mapping[str, float] | None = None  # parameters of the likeliest law
+    curve_end: float | None = None  # the fitted training loss at the last step
+    log: Path | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collection:
+    """A folder of logs, one a run, and what is in them."""
+
+    folder: Path
+    progress: Progress | None  # None: nothing was run just now
+    runs: tuple[CollectedRun, ...]
+    n_left: int
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "folder": str(self.folder),
+            "progress": None if self.progress is None else asdict(self.progress),
+            "n_left": self.n_left,
+            "runs": [asdict(run) for run in self.runs],
+        }
+
+
+def collection_stages(grid: Grid, *, download: bool = False) -> list[Stage]:
+    """Every run of the grid as a stage, for a forecast. The data are read, and fetched if they may be."""
+    from dataclasses import replace
+    from functools import partial
+
+    from traincast.recipes.collection import recipe_of, run_name
+    from traincast.recipes.data.load import load_dataset
+    from traincast.recipes.models import meta_model
+
+    data = load_dataset(grid.data, image_side=grid.image_side, download=download)
+    # One callable a model: stages that share it are captured once.
+    makers = {model: partial(meta_model, model, data.train.n_classes) for model in grid.models}
+    return [
+        replace(stage, name=run_name(task.settings), make_module=makers[str(task.settings["model"])])
+        for task in grid.tasks()
+        for stage in recipe_of(task.settings, data).stages()
+    ]
+
+
+def forecast_collection(stages: Sequence[Stage], on: str = THIS_MACHINE) -> RecipeForecast | None:
+    """Of the runs whose device that place stands for: a GPU that is named for those on one, this machine for the rest.
+
+    None where it stands for none of them, as this machine does for runs on its GPUs, until `on` names these.
+    """
+    from traincast.api.training import forecast_stages
+
+    on_gpus = [stage for stage in stages if stage.device != "cpu"]
+    own = [stage for stage in stages if stage.device == "cpu"] if on == THIS_MACHINE else on_gpus or list(stages)
+    is_here = on == THIS_MACHINE or bool(on_gpus)
+    return forecast_stages(own, on, is_here=is_here) if own else None
+
+
+def collect(
+    grid: Grid,
+    folder: str | Path,
+    *,
+    on_ray: str | None = None,
+    cpus_per_task: int | None = None,
+    retry_failed: bool = False,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Collection:
+    """Train the grid, each run in a folder of its own, and fit every log. What is done already is not done again.
+
+    `on_ray` is the address of a Ray cluster ("local" starts one), where a run gets a GPU, or all CPUs of a node unless
+    `cpus_per_task` says how many; its machines must all see the folder.
+    """
+    from traincast.launch.recipe_campaign import run_collection
+
+    progress = run_collection(
+        grid,
+        Path(folder),
+        on_ray=on_ray,
+        cpus_per_task=cpus_per_task,
+        retry_failed=retry_failed,
+        on_progress=on_progress,
+    )
+    return read_collection(grid, folder, progress=progress)
+
+
+def read_collection(grid: Grid, folder: str | Path, *, progress: Progress | None = None) -> Collection:
+    """What is trained by now of the grid, with its curves."""
+    from traincast.launch.recipe_campaign import STORE
+    from traincast.measurement.store import Store
+    from traincast.recipes.collection import CAMPAIGN
+
+    folder = Path(folder)
+    with Store(folder / STORE) as store:
+        records = {record.key: record for record in store.records(campaign=CAMPAIGN)}
+    tasks = grid.tasks()
+    runs = tuple(_run(folder, records[task.key]) for task in tasks if task.key in records)
+    return Collection(folder=folder, progress=progress, runs=runs, n_left=len(tasks) - len(runs))
+
+
+def _run(folder: Path, record: Record) -> CollectedRun:
+    from traincast.recipes.collection import run_folder, run_name
+
+    name, task = run_name(record.task), dict(record.task)
+    if record.error is not None:
+        return CollectedRun(name=name, task=task, host=record.environment.host, error=record.error)
+    log, values = run_folder(folder, record.task) / "log.csv", record.values
+    known: dict[str, Any] = {
+        "name": name,
+        "task": task,
+        "device": record.environment.device,
+        "host": record.environment.host,
+        "train_loss": values["final_loss"],
+        **{key: values[key] for key in ("n_steps", "total_s", "test_loss", "test_accuracy", "best_test_accuracy")},
+    }
+    if not log.exists():
+        where = f"'{log.parent}' is not here: '{record.environment.host}' wrote it to a folder that is not shared."
+        return CollectedRun(**known, error=where)
+    try:
+        return CollectedRun(**known, log=log, **_fitted(log))
+    except TraincastError as error:  # a run of two steps has been trained, though it has no curve
+        return CollectedRun(**known, log=log, error=str(error))
+
+
+def _fitted(path: Path) -> dict[str, Any]:
+    """The law of the training loss along its learning rates, as `traincast converge` fits it."""
+    from traincast.api.converging import converge
+
+    status = converge(path, metric="loss", split="train")
+    curve = status.curve
+    if curve is None:
+        return {}
+    return {"curve": dict(curve.parameters), "curve_end": float(curve.predict(curve.last_step))}

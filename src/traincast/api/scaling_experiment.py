@@ -1,0 +1,195 @@
+"""A scaling experiment: what it will take, what it took, and what that says about scaling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from traincast.errors import InputError
+from traincast.hardware.host import THIS_MACHINE
+
+if TYPE_CHECKING:
+    from traincast.api.scaling_forecast import ScalingForecast
+    from traincast.recipes.scaling_experiment.analysis import Comparison
+    from traincast.recipes.scaling_experiment.result import CellRun
+    from traincast.recipes.scaling_experiment.settings import Cell, ScalingSettings
+
+_MEMORY_SHARE = 0.9  # of a device's, that a growing batch may ask for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalingExperiment:
+    """What is going to be run."""
+
+    settings: ScalingSettings
+    n_samples: int
+    cells: tuple[Cell, ...]
+    forecast: ScalingForecast
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "settings": self.settings.to_dict(),
+            "n_samples": self.n_samples,
+            "forecast": self.forecast.to_dict(),
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalingResult:
+    """What was run. `weak` keeps the batch of a device, `strong` that of all devices together."""
+
+    experiment: ScalingExperiment
+    runs: tuple[CellRun, ...]
+    failures: tuple[tuple[Cell, str], ...]
+    weak: Comparison
+    strong: Comparison
+    warnings: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            **self.experiment.to_dict(),
+            "runs": [run.to_dict() | {"epoch_s": run.epoch_s, "n_steps": run.n_steps} for run in self.runs],
+            "failures": [{**asdict(cell), "error": error} for cell, error in self.failures],
+            "weak": _compared(self.weak),
+            "strong": _compared(self.strong),
+            "warnings": list(self.warnings),
+        }
+
+
+def plan_scaling(
+    model: str,
+    data: str = "digits",
+    *,
+    batch_sizes: Sequence[int] = (32,),
+    grows: bool = True,
+    n_devices: Sequence[int] = (1, 2),
+    on: str = THIS_MACHINE,
+    device: str = "cpu",
+    n_samples: int | None = None,
+    image_side: int | None = None,
+    download: bool = False,
+    **options: Any,
+) -> ScalingExperiment:
+    """The runs of a scaling experiment and their forecast. With `grows`, batch sizes go on fourfold from the last one.
+
+    They end where memory does (as forecast), or where the data no longer fill one step of all devices. `options` are
+    n_epochs, optimizer, learning_rate, precision and seed. `on` is the device to forecast for ("T4"), if not this one.
+    """
+    from traincast.api.scaling_forecast import captured, device_memory_bytes, forecast_cells, peak_bytes
+    from traincast.measurement.environment import n_usable_cores
+    from traincast.measurement.processes.share import threads_of
+    from traincast.recipes.data.load import load_dataset
+    from traincast.recipes.scaling_experiment.settings import GROWTH, ScalingSettings
+    from traincast.recipes.scaling_experiment.share import training_images
+
+    known: dict[str, Any] = {
+        "model": model,
+        "data": data,
+        "n_devices": tuple(n_devices),
+        "n_threads": threads_of(n_usable_cores(), max(n_devices, default=1)),
+        "n_samples": n_samples,
+        "image_side": image_side,
+        "device": device,
+        **options,
+    }
+    settings = ScalingSettings(batch_sizes=tuple(batch_sizes), **known)
+    if on == THIS_MACHINE:
+        _check_gpus(settings)
+    images = load_dataset(data, image_side=image_side, download=download)
+    n_images = training_images(images, settings).n_samples
+    trace = captured(settings, images)
+    notes: list[str] = []
+    if grows:
+        sizes = list(settings.batch_sizes)
+        limit_bytes = device_memory_bytes(settings, on)
+        while GROWTH * sizes[-1] * max(settings.n_devices) <= n_images:
+            if peak_bytes(trace, GROWTH * sizes[-1], settings, on) > _MEMORY_SHARE * limit_bytes:
+                notes.append(f"Batches end at {sizes[-1]:,} a device: memory would not do for {GROWTH * sizes[-1]:,}.")
+                break
+            sizes.append(GROWTH * sizes[-1])
+        settings = ScalingSettings(batch_sizes=tuple(sizes), **known)
+    cells = settings.cells(n_images)
+    notes += [
+        f"Left out: {cell.n_devices} devices with {cell.batch_size:,} samples each, as an epoch of {n_images:,} has no "
+        "full step of them."
+        for cell in settings.left_out(n_images)
+    ]
+    if not any(cell.n_devices == 1 for cell in cells):
+        raise InputError(f"An epoch of {n_images:,} samples has no full batch of {settings.batch_sizes[0]:,}.")
+    forecast = forecast_cells(trace, settings, images, cells, n_samples=n_images, on=on)
+    return ScalingExperiment(settings=settings, n_samples=n_images, cells=cells, forecast=forecast, notes=tuple(notes))
+
+
+def run_scaling(
+    experiment: ScalingExperiment,
+    folder: str | Path,
+    *,
+    link_bytes_per_s: float | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> ScalingResult:
+    """Run what is not in the folder yet, under torchrun, and compare. The folder then also has `measured.csv`."""
+    from traincast.launch.scaling_run import run_cells
+    from traincast.measurement.environment import read_environment
+    from traincast.measurement.remarks import on_load
+    from traincast.recipes.kept_settings import keep_settings
+    from traincast.recipes.scaling_experiment.analysis import compare, measured_csv
+    from traincast.recipes.scaling_experiment.result import CellRun, read_run
+    from traincast.recipes.scaling_experiment.settings import FILE
+    from traincast.report.files import write_file
+
+    settings, folder = experiment.settings, Path(folder)
+    _check_gpus(settings)
+    keep_settings(folder / FILE, settings.to_dict())
+    warnings = on_load(read_environment())  # before the run, whose own load it would show otherwise
+    run_cells(settings, experiment.cells, folder, on_progress=on_progress)
+    found = [(cell, read_run(folder, cell)) for cell in experiment.cells]
+    runs = tuple(run for _, run in found if isinstance(run, CellRun))
+    write_file(folder / "measured.csv", measured_csv(runs))
+    return ScalingResult(
+        experiment=experiment,
+        runs=runs,
+        failures=tuple((cell, run) for cell, run in found if isinstance(run, str)),
+        weak=compare(settings, runs, "weak", link_bytes_per_s=link_bytes_per_s),
+        strong=compare(settings, runs, "strong", link_bytes_per_s=link_bytes_per_s),
+        warnings=warnings,
+    )
+
+
+def _check_gpus(settings: ScalingSettings) -> None:
+    if settings.device != "cuda":
+        return
+    import torch
+
+    n_gpus = torch.cuda.device_count()
+    if n_gpus < max(settings.n_devices):
+        raise InputError(f"torch sees {n_gpus} GPUs here, and {max(settings.n_devices)} are wanted.")
+
+
+def _compared(comparison: Comparison) -> dict[str, Any]:
+    rows = [
+        {
+            "batch_size": each.batch_size,
+            **asdict(each.run.cell),
+            "n_steps": each.run.n_steps,
+            "epoch_s": each.run.epoch_s,
+            "speedup": each.point.speedup,
+            "efficiency_fraction": each.point.efficiency_fraction,
+            "serial_fraction": each.serial_fraction,
+            "input_s": each.run.input_s,
+            "compute_s": each.run.compute_s,
+            "communication_s": each.run.communication_s,
+            "assumed_compute_s": each.point.compute_s,
+            "assumed_communication_s": each.point.communication_s,
+            "bytes_sent": each.run.bytes_sent,
+            "assumed_bytes_per_s": each.assumed_bytes_per_s,
+            "exposed_bytes_per_s": each.exposed_bytes_per_s,
+            "reduced_bytes_per_s": each.reduced_bytes_per_s,
+            "link_bytes_per_s": each.link_bytes_per_s,
+        }
+        for each in comparison.rows
+    ]
+    return {"rows": rows, "warnings": list(comparison.warnings)}

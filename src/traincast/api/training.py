@@ -1,0 +1,265 @@
+"""What a recipe will take, stage by stage, before it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from traincast.api.forecasts import forecast
+from traincast.hardware.host import THIS_MACHINE
+from traincast.kernels.cpu.times import MEMORY_IS_KEPT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from traincast.forecasting.forecast import Forecast
+    from traincast.hardware.cluster import Cluster
+    from traincast.recipes.data.batches import Batches
+    from traincast.recipes.engine.stages import Stage
+    from traincast.trace.trace import Trace
+
+PARTS = ("train_s", "input_s", "evaluate_s")
+
+
+@dataclass(frozen=True, slots=True)
+class Seconds:
+    """A median with p10 and p90. What one machine does too slowly it does so everywhere: intervals add up whole."""
+
+    median: float
+    low: float
+    high: float
+
+    def __add__(self, other: Seconds) -> Seconds:
+        return Seconds(self.median + other.median, self.low + other.low, self.high + other.high)
+
+    def __mul__(self, times: float) -> Seconds:
+        return Seconds(self.median * times, self.low * times, self.high * times)
+
+
+NONE = Seconds(0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class StageForecast:
+    """One stage. `step` is the forecast of a full batch; the evaluation has the reading of its images in it."""
+
+    stage: Stage
+    step: Forecast
+    train: Seconds
+    evaluate: Seconds
+    input: Seconds
+    price_usd_per_hour: float | None
+
+    @property
+    def name(self) -> str:
+        return self.stage.name
+
+    @property
+    def total(self) -> Seconds:
+        return self.train + self.evaluate + self.input
+
+    @property
+    def train_s(self) -> float:
+        return self.train.median
+
+    @property
+    def evaluate_s(self) -> float:
+        return self.evaluate.median
+
+    @property
+    def input_s(self) -> float:
+        return self.input.median
+
+    @property
+    def total_s(self) -> float:
+        return self.total.median
+
+    @property
+    def peak_memory_bytes(self) -> int:
+        return self.step.peak_memory_bytes
+
+    @property
+    def cost_usd(self) -> float | None:
+        return None if self.price_usd_per_hour is None else self.price_usd_per_hour * self.total_s / 3600
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "kind": self.stage.kind,
+            "n_steps": self.stage.n_steps,
+            "batch_size": self.stage.batch_size,
+            "step_s": self.step.step_s,
+            **{part: getattr(self, part) for part in PARTS},
+            "total_s": self.total_s,
+            "total_interval_s": (self.total.low, self.total.high),
+            "peak_memory_bytes": self.peak_memory_bytes,
+            "fits": self.step.fits,
+            "cost_usd": self.cost_usd,
+        }
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class RecipeForecast:
+    """All stages, one after the other. `has_input` is False on another machine, whose reading nobody has timed."""
+
+    place: str
+    stages: tuple[StageForecast, ...]
+    has_input: bool
+    warnings: tuple[str, ...]
+
+    @property
+    def total(self) -> Seconds:
+        return sum((stage.total for stage in self.stages), NONE)
+
+    @property
+    def total_s(self) -> float:
+        return self.total.median
+
+    def interval(self) -> tuple[float, float]:
+        """p10 and p90 of the total."""
+        return self.total.low, self.total.high
+
+    @property
+    def peak_memory_bytes(self) -> int:
+        return max(stage.peak_memory_bytes for stage in self.stages)
+
+    @property
+    def cost_usd(self) -> float | None:
+        costs = [stage.cost_usd for stage in self.stages]
+        return None if None in costs else sum(cost for cost in costs if cost is not None)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "on": self.place,
+            "stages": [stage.to_dict() for stage in self.stages],
+            "total_s": self.total_s,
+            "total_interval_s": self.interval(),
+            "peak_memory_bytes": self.peak_memory_bytes,
+            "cost_usd": self.cost_usd,
+            "has_input": self.has_input,
+            "warnings": self.warnings,
+        }
+
+
+def forecast_stages(
+    stages: Sequence[Stage],
+    on: str | Cluster = THIS_MACHINE,
+    *,
+    is_here: bool | None = None,
+    price_usd_per_hour: float | None = None,
+    devices: str | Path | None = None,
+) -> RecipeForecast:
+    """What the stages of a recipe take on a place, as `forecast` has them.
+
+    Where the recipe is going to run on this very machine (`is_here`, by default of "this-machine" alone), some batches
+    are really read, and the time of reading is part of the forecast: the loop waits for its images.
+    """
+    here = on == THIS_MACHINE if is_here is None else is_here
+    traces = _Traces()
+    reading = _Reading() if here else None
+    options: dict[str, Any] = {"price_usd_per_hour": price_usd_per_hour, "devices": devices}
+    found = tuple(_forecast_stage(stage, on, traces, reading, options) for stage in stages)
+    return RecipeForecast(
+        place=found[0].step.place, stages=found, has_input=here, warnings=_warnings(found, is_here=here)
+    )
+
+
+def _warnings(stages: Sequence[StageForecast], *, is_here: bool) -> tuple[str, ...]:
+    """Of all stages, each once."""
+    found = dict.fromkeys(warning for stage in stages for warning in stage.step.warnings)
+    if not is_here:
+        found["Reading and augmenting the images is not counted: only this machine's was timed."] = None
+        return tuple(found)
+    from traincast.measurement.heap import keep_memory
+
+    if keep_memory():  # as the loop does
+        found = {warning: None for warning in found if not warning.startswith(MEMORY_IS_KEPT)}
+    if any(stage.stage.device != "cpu" and stage.step.question.device.kind == "cpu" for stage in stages):
+        found["It trains on a GPU, and this is the forecast for a CPU: name the GPU that it is (--on T4)."] = None
+    return tuple(found)
+
+
+def _forecast_stage(
+    stage: Stage, on: str | Cluster, traces: _Traces, reading: _Reading | None, options: dict[str, Any]
+) -> StageForecast:
+    is_trained = stage.kind == "train"
+    options = {**options, "precision": stage.precision}
+    optimizer = stage.optimizer if is_trained else "none"
+    steps = _Steps(traces.of(stage, "train" if is_trained else "inference"), on, {**options, "optimizer": optimizer})
+    evaluate, read = NONE, NONE
+    if stage.n_evaluations and stage.n_test_samples:
+        passes = _Steps(traces.of(stage, "inference"), on, {**options, "optimizer": "none"})
+        evaluate = passes.epoch(stage.n_test_samples, stage.batch_size)
+        if reading is not None:
+            evaluate += reading.of(stage.reads_test, stage.n_test_samples)
+    if reading is not None:
+        read = reading.of(stage.reads, stage.n_samples)
+    step = steps.at(min(stage.batch_size, stage.n_samples))
+    return StageForecast(
+        stage=stage,
+        step=step,
+        train=steps.epoch(stage.n_samples, stage.batch_size) * stage.n_epochs,
+        evaluate=evaluate * stage.n_evaluations,
+        input=read * stage.n_epochs,
+        price_usd_per_hour=step.question.run_price_usd_per_hour,
+    )
+
+
+class _Traces:
+    """Captured once for each model, way of running and size of image."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[Callable[[], Any], str, tuple[int, ...]], Trace] = {}
+
+    def of(self, stage: Stage, mode: str) -> Trace:
+        from traincast.frontend.capturing.capture import capture
+        from traincast.frontend.models.training_step import label_loss
+
+        key = (stage.make_module, mode, tuple(stage.example(2).shape))
+        if key not in self._found:
+            module = stage.make_module()
+            self._found[key] = capture(module, stage.example, loss=label_loss, mode=mode)
+        return self._found[key]
+
+
+class _Steps:
+    """Steps of one trace at one place."""
+
+    def __init__(self, trace: Trace, on: str | Cluster, options: dict[str, Any]) -> None:
+        self._trace, self._on, self._options = trace, on, options
+
+    def at(self, batch_size: int) -> Forecast:
+        return forecast(self._trace, self._on, batch_size, **self._options)
+
+    def epoch(self, n_samples: int, batch_size: int) -> Seconds:
+        """Full batches, and one with the rest, in which each of several devices has a sample at least."""
+        full = self.at(batch_size)
+        n_full, n_rest = divmod(n_samples, batch_size)
+        seconds = _step_seconds(full) * n_full
+        if not n_rest:
+            return seconds
+        rest = self.at(max(n_rest, full.question.n_devices))
+        return seconds + _step_seconds(rest)
+
+
+def _step_seconds(answer: Forecast) -> Seconds:
+    return Seconds(answer.step_s, *answer.interval("step_s"))
+
+
+class _Reading:
+    """Batches that are read alike are timed once."""
+
+    def __init__(self) -> None:
+        self._s_per_sample: dict[tuple[Any, ...], float] = {}
+
+    def of(self, batches: Batches | None, n_samples: int) -> Seconds:
+        from traincast.recipes.engine.input_time import input_s_per_sample
+
+        if batches is None:
+            return NONE
+        key = (id(batches.data.images), batches.batch_size, batches.augmentation)
+        if key not in self._s_per_sample:
+            self._s_per_sample[key] = input_s_per_sample(batches)
+        seconds = self._s_per_sample[key] * n_samples
+        return Seconds(seconds, seconds, seconds)

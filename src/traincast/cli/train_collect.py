@@ -1,0 +1,121 @@
+"""`traincast train collect`: many training runs, and the curves through their logs."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from traincast.cli.options import AsJson, HtmlFile, PngFile
+from traincast.cli.train_options import (
+    BatchSize,
+    Data,
+    Download,
+    ForecastOnly,
+    ImageSide,
+    LearningRate,
+    On,
+    Out,
+    TrainPrecision,
+    out_folder,
+)
+
+if TYPE_CHECKING:
+    from traincast.measurement.campaign import Progress
+
+
+def collect(
+    data: Data = "digits",
+    models: Annotated[
+        str, typer.Option("--models", metavar="NAME[,NAME...]", help="cifar_resnet20,cifar_resnet32, ...")
+    ] = "cifar_resnet20",
+    epochs: Annotated[str, typer.Option("--epochs", metavar="N[,N...]", help="Lengths of the runs.")] = "2,4",
+    seeds: Annotated[int, typer.Option("--seeds", help="Runs of each kind, with seeds 0, 1, ...")] = 1,
+    devices: Annotated[str, typer.Option("--on-devices", metavar="NAME[,NAME...]", help="cpu, cuda, or both.")] = "cpu",
+    batch_size: BatchSize = 128,
+    learning_rate: LearningRate = 0.1,
+    optimizer: Annotated[str, typer.Option(help="sgd, momentum, nesterov, adam, adamw, ...")] = "momentum",
+    weight_decay: Annotated[float, typer.Option(help="How much weights shrink, as a share of the rate.")] = 1e-4,
+    precision: TrainPrecision = "fp32",
+    out: Out = None,
+    image_side: ImageSide = None,
+    download: Download = False,
+    on: On = "this-machine",
+    on_ray: Annotated[
+        str | None,
+        typer.Option(
+            "--on-ray", metavar="ADDRESS", help="On this Ray cluster; 'local' starts one.", show_default=False
+        ),
+    ] = None,
+    cpus_per_task: Annotated[
+        int | None, typer.Option("--cpus-per-task", help="On Ray: of a node. Default: all.", show_default=False)
+    ] = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Do again what could not be done.")] = False,
+    forecast_only: ForecastOnly = False,
+    as_json: AsJson = False,
+    html: HtmlFile = None,
+    png: PngFile = None,
+) -> None:
+    """Train a grid of models, lengths and seeds from scratch: a folder of logs, and the curve through each.
+
+    Resumable: the same line again does what is missing. Example: traincast train collect --models
+    cifar_resnet20,cifar_resnet32 --epochs 2,4,8 --seeds 3
+    """
+    from traincast.api.collecting import collect as run_collection
+    from traincast.api.collecting import collection_stages, forecast_collection
+    from traincast.api.runnables import require_torch
+    from traincast.cli.counted import counted
+    from traincast.cli.numbers import whole_numbers
+    from traincast.cli.show import show
+    from traincast.cli.train_collect_document import collection_document, plan_document
+    from traincast.hardware.host import THIS_MACHINE
+
+    require_torch("Training")
+    from traincast.recipes.collection import Grid
+
+    grid = Grid(
+        models=_names(models),
+        devices=_names(devices),
+        n_epochs=tuple(whole_numbers(epochs, "--epochs")),
+        seeds=tuple(range(seeds)),
+        data=data,
+        image_side=image_side,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        optimizer=optimizer,
+        weight_decay=weight_decay,
+        precision=precision,
+    )
+    folder = out_folder(out, "collect", data)
+    stages = collection_stages(grid, download=download)
+    forecast = forecast_collection(stages, on)
+    if forecast_only:
+        answer = {"forecast": None if forecast is None else forecast.to_dict()}
+        show(plan_document(grid, len(stages), forecast), as_json=as_json, html=html, png=png, data=answer)
+        return
+    if not as_json:
+        show(plan_document(grid, len(stages), forecast))
+    if on != THIS_MACHINE and set(grid.devices) == {"cpu"}:  # another device was asked about; compared is with here
+        forecast = forecast_collection(stages)
+    try:
+        with counted("Training") as tell:
+
+            def on_progress(progress: "Progress") -> None:
+                tell(progress.n_done, progress.n_tasks)
+
+            collection = run_collection(
+                grid,
+                folder,
+                on_ray=on_ray,
+                cpus_per_task=cpus_per_task,
+                retry_failed=retry_failed,
+                on_progress=on_progress,
+            )
+    except KeyboardInterrupt:
+        typer.echo(f"Stopped. Runs that are done are in '{folder}'; the same command again does the rest.", err=True)
+        raise typer.Exit(130) from None
+    answer = {"forecast": None if forecast is None else forecast.to_dict(), **collection.to_dict()}
+    show(collection_document(collection, forecast), as_json=as_json, html=html, png=png, data=answer)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """Each once, in the order given."""
+    return tuple(dict.fromkeys(name for part in text.split(",") if (name := part.strip())))

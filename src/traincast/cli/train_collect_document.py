@@ -1,0 +1,109 @@
+"""What `traincast train collect` shows: the grid before it runs, then its runs and the curves through their logs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from traincast.report.chart import Chart, Series
+from traincast.report.document import Document
+from traincast.report.table import Column, Row, Table
+from traincast.units import show_duration
+
+if TYPE_CHECKING:
+    from traincast.api.collecting import CollectedRun, Collection
+    from traincast.api.training import RecipeForecast
+    from traincast.recipes.collection import Grid
+
+_MOST_LINES = 12  # of a chart: more cannot be told apart
+
+
+def plan_document(grid: Grid, n_runs: int, forecast: RecipeForecast | None) -> Document:
+    """Before the runs."""
+    from traincast.cli.train_document import forecast_notes, forecast_table
+
+    runs = f"{n_runs} training run{'s' * (n_runs > 1)}"
+    how = f"{grid.data}, batch {grid.batch_size:,}, {grid.precision}, {grid.optimizer}"
+    unknown = "Runs on a GPU are not forecast: name it with --on."
+    if forecast is None:
+        return Document(title=runs, subtitle=how, notes=(unknown,))
+    n_unknown = n_runs - len(forecast.stages)
+    return Document(
+        title=f"{runs} on {forecast.place}: {show_duration(forecast.total_s)}",
+        subtitle=f"forecast, before anything runs, one after the other; {how}",
+        tables=(forecast_table(forecast),),
+        notes=(*forecast_notes(forecast), *((f"{n_unknown} runs are on another device.",) if n_unknown else ())),
+    )
+
+
+def collection_document(collection: Collection, forecast: RecipeForecast | None) -> Document:
+    """A row a run, with its curve, and what it was expected to take."""
+    done = [run for run in collection.runs if run.n_steps is not None]
+    predicted_s = {} if forecast is None else {stage.name: stage.total_s for stage in forecast.stages}
+    columns = (
+        Column(key="name", header="run", show="name"),
+        Column(key="n_steps", header="steps", show="integer"),
+        Column(key="test_accuracy_fraction", header="test accuracy", show="percent"),
+        Column(key="best_test_accuracy_fraction", header="best", show="percent"),
+        Column(key="train_loss", header="train loss", show="ratio"),
+        Column(key="fitted_loss", header="fitted", show="ratio"),
+        Column(key="floor", header="floor", show="ratio"),
+        Column(key="scale", header="scale", show="ratio"),
+        Column(key="exponent", header="exponent", show="ratio"),
+        Column(key="drop", header="drop", show="ratio"),
+        Column(key="total_s", header="took", show="duration"),
+        Column(key="predicted_s", header="predicted", show="duration"),
+        Column(key="ratio", header="predicted/took", show="ratio"),
+    )
+    progress = collection.progress
+    n_runs = len(collection.runs) + collection.n_left
+    title = f"{len(done)} of {n_runs} training runs are in '{collection.folder}'"
+    notes = [] if progress is None else [f"{progress.n_now} trained now, {progress.n_before} before."]
+    notes += [f"{run.name}: {run.error}" for run in collection.runs if run.error is not None]
+    notes.append(_LAW)
+    notes.append(f"'traincast converge {collection.folder}/runs/RUN/log.csv' draws a curve; each run has its folder.")
+    return Document(
+        title=title,
+        subtitle=_hosts(done),
+        tables=(Table(title="Runs", columns=columns, rows=tuple(_row(run, predicted_s) for run in done)),),
+        charts=(_losses(done),) if done else (),
+        notes=tuple(notes),
+    )
+
+
+_LAW = (
+    "Fitted to the training loss: (floor + scale * progress ** -exponent) * exp(-drop * annealed), with progress the "
+    "share of the run's learning rates so far, and annealed how far the rate has come down."
+)
+
+
+def _row(run: CollectedRun, predicted_s: dict[str, float]) -> Row:
+    curve = run.curve or {}
+    law = tuple(curve.get(name) for name in ("floor", "scale", "exponent", "drop"))
+    expected_s = predicted_s.get(run.name)
+    ratio = expected_s / run.total_s if expected_s and run.total_s else None
+    learned = (run.test_accuracy, run.best_test_accuracy, run.train_loss, run.curve_end)
+    return (run.name, run.n_steps, *learned, *law, run.total_s, expected_s, ratio)
+
+
+def _hosts(runs: Sequence[CollectedRun]) -> str:
+    return ", ".join(dict.fromkeys(f"{run.device} ({run.host})" for run in runs))
+
+
+def _losses(runs: Sequence[CollectedRun]) -> Chart:
+    """The training losses of the first runs."""
+    from traincast.api.logs import read_log
+
+    lines = []
+    for run in [each for each in runs if each.log is not None][:_MOST_LINES]:
+        found = read_log(run.log).find("loss", "train")  # type: ignore[arg-type]  # chosen above
+        lines.append(Series(name=run.name, x=found.steps.tolist(), y=found.values.tolist()))
+    return Chart(
+        title="Training loss",
+        kind="line",
+        series=tuple(lines),
+        x_label="step",
+        y_label="loss",
+        x_show="integer",
+        log_y=True,
+    )

@@ -1,0 +1,145 @@
+"""What every recipe of `traincast train` shows: its forecast, and afterwards predicted beside measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from traincast.report.chart import Chart, Series
+from traincast.report.document import Document
+from traincast.report.table import Column, Table
+from traincast.units import show_duration, show_usd
+
+if TYPE_CHECKING:
+    from traincast.api.training import RecipeForecast, Seconds, StageForecast
+    from traincast.recipes.engine.recipe import Recipe
+    from traincast.recipes.engine.result import TrainResult
+
+_PARTS = {"training": "train_s", "input": "input_s", "evaluation": "evaluate_s"}
+
+
+def forecast_document(recipe: Recipe, forecast: RecipeForecast) -> Document:
+    """Before the run."""
+    return Document(
+        title=f"{recipe.name} on {forecast.place}: {show_duration(forecast.total_s)}",
+        subtitle="forecast, before anything runs",
+        tables=(forecast_table(forecast),),
+        charts=(_stages_chart(forecast),),
+        notes=forecast_notes(forecast),
+    )
+
+
+def forecast_table(forecast: RecipeForecast) -> Table:
+    """One row a stage, and their sum where there are several."""
+    columns = [
+        Column(key="stage", header="stage", show="name"),
+        Column(key="n_steps", header="steps", show="integer"),
+        Column(key="step_s", header="one step", show="duration"),
+        Column(key="train_s", header="training", show="duration"),
+        Column(key="input_s", header="input", show="duration"),
+        Column(key="evaluate_s", header="evaluation", show="duration"),
+        Column(key="total_s", header="total", show="duration"),
+        Column(key="total_p10_s", header="p10", show="duration"),
+        Column(key="total_p90_s", header="p90", show="duration"),
+        Column(key="peak_memory_bytes", header="memory", show="bytes"),
+    ]
+    rows = [_stage_row(stage, has_input=forecast.has_input) for stage in forecast.stages]
+    if len(rows) > 1:
+        train_s, read_s, evaluate_s = (
+            sum(getattr(stage, part) for stage in forecast.stages) for part in _PARTS.values()
+        )
+        n_steps = sum(stage.stage.n_steps for stage in forecast.stages)
+        ends = (forecast.total_s, *forecast.interval(), forecast.peak_memory_bytes)
+        rows.append(("all", n_steps, None, train_s, read_s if forecast.has_input else None, evaluate_s, *ends))
+    return Table(title="Forecast", columns=tuple(columns), rows=tuple(rows))
+
+
+def forecast_notes(forecast: RecipeForecast) -> tuple[str, ...]:
+    """Cost and what to know."""
+    cost = () if forecast.cost_usd is None else (f"It costs {show_usd(forecast.cost_usd)}.",)
+    return (*cost, *(f"Warning: {warning}" for warning in forecast.warnings))
+
+
+def comparison_table(forecast: RecipeForecast, measured_s: Mapping[str, float]) -> Table:
+    """Predicted beside measured, by stage; stages that did not run have a dash."""
+    rows = [(stage.name, *_against(stage.total, measured_s.get(stage.name))) for stage in forecast.stages]
+    if len(rows) > 1 and all(stage.name in measured_s for stage in forecast.stages):
+        took_s = sum(measured_s[stage.name] for stage in forecast.stages)
+        rows.append(("all", *_against(forecast.total, took_s)))
+    return _compared("Predicted and measured", rows)
+
+
+def parts_table(stage: StageForecast, result: TrainResult) -> Table:
+    """Predicted beside measured, by what the time of one stage went to."""
+    rows = [
+        ("training", *_against(stage.train, result.train_s)),
+        ("input", *_against(stage.input, result.input_s)),
+        ("evaluation", *_against(stage.evaluate, result.evaluate_s)),
+        ("checkpoints and log", None, None, None, result.other_s, None),
+        ("total", *_against(stage.total, result.total_s)),
+    ]
+    return _compared("Predicted and measured", rows)
+
+
+def curve_charts(result: TrainResult) -> tuple[Chart, ...]:
+    """Loss and accuracy as the log has them: steps, and evaluations as points."""
+    from traincast.api.logs import read_log
+
+    log = read_log(result.log_path)
+    charts = []
+    for metric in ("loss", "accuracy"):
+        lines = []
+        for split, name in (("train", "training batch"), ("validation", "test data")):
+            found = log.find(metric, split)
+            lines.append(Series(name=name, x=found.steps.tolist(), y=found.values.tolist(), is_dots=split != "train"))
+        charts.append(
+            Chart(
+                title=f"{metric.capitalize()} of {result.name}",
+                kind="line",
+                series=tuple(lines),
+                x_label="step",
+                y_label=metric,
+                x_show="integer",
+                y_show="percent" if metric == "accuracy" else "ratio",
+            )
+        )
+    return tuple(charts)
+
+
+def _stage_row(stage: StageForecast, *, has_input: bool) -> tuple[object, ...]:
+    read_s = stage.input_s if has_input else None
+    times = (stage.step.step_s, stage.train_s, read_s, stage.evaluate_s or None, stage.total_s)
+    return (stage.name, stage.stage.n_steps, *times, stage.total.low, stage.total.high, stage.peak_memory_bytes)
+
+
+def _against(predicted: Seconds, measured_s: float | None) -> tuple[float | None, ...]:
+    ratio = predicted.median / measured_s if measured_s else None
+    return predicted.median, predicted.low, predicted.high, measured_s, ratio
+
+
+def _compared(title: str, rows: Sequence[tuple[object, ...]]) -> Table:
+    columns = (
+        Column(key="what", header="", show="name"),
+        Column(key="predicted_s", header="predicted", show="duration"),
+        Column(key="predicted_p10_s", header="p10", show="duration"),
+        Column(key="predicted_p90_s", header="p90", show="duration"),
+        Column(key="measured_s", header="measured", show="duration"),
+        Column(key="ratio", header="predicted/measured", show="ratio"),
+    )
+    return Table(title=title, columns=columns, rows=tuple(rows))
+
+
+def _stages_chart(forecast: RecipeForecast) -> Chart:
+    names = [stage.name for stage in forecast.stages]
+    series = [
+        Series(name=title, x=names, y=[getattr(stage, part) for stage in forecast.stages])
+        for title, part in _PARTS.items()
+    ]
+    return Chart(
+        title=f"What the stages take on {forecast.place}",
+        kind="stacked_bar",
+        series=tuple(series),
+        x_label="stage",
+        y_label="time",
+        y_show="duration",
+    )

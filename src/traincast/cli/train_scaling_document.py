@@ -1,0 +1,252 @@
+"""What `traincast train scaling` shows: its forecast, then the three tables in both definitions of scaling."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from traincast.report.chart import Chart, ReferenceLine, Series
+from traincast.report.document import Document
+from traincast.report.table import Column, Row, Table
+from traincast.units import show_duration
+
+if TYPE_CHECKING:
+    from traincast.api.scaling_experiment import ScalingExperiment, ScalingResult
+    from traincast.recipes.scaling_experiment.analysis import Compared, Comparison
+    from traincast.recipes.scaling_experiment.settings import ScalingSettings
+
+_FIXED = {"weak": "the batch of a device stays (weak)", "strong": "the batch of all devices stays (strong)"}
+_DEVICES = Column(key="n_devices", header="devices", show="integer")
+_OF_EACH = Column(key="batch_size_per_device", header="batch a device", show="integer")
+_OF_ALL = Column(key="global_batch_size", header="batch of all", show="integer")
+_WHICH = {"weak": (_OF_EACH, _DEVICES), "strong": (_OF_ALL, _DEVICES)}
+
+
+def forecast_document(experiment: ScalingExperiment) -> Document:
+    """Before the run."""
+    forecast, settings = experiment.forecast, experiment.settings
+    columns = (
+        _DEVICES,
+        _OF_EACH,
+        _OF_ALL,
+        Column(key="n_steps", header="steps", show="integer"),
+        Column(key="epoch_s", header="epoch", show="duration"),
+        Column(key="epoch_p10_s", header="p10", show="duration"),
+        Column(key="epoch_p90_s", header="p90", show="duration"),
+        Column(key="compute_s", header="compute", show="duration"),
+        Column(key="communication_s", header="communication", show="duration"),
+        Column(key="input_s", header="input", show="duration"),
+        Column(key="peak_memory_bytes", header="memory a device", show="bytes"),
+    )
+    rows: list[Row] = []
+    for cell in experiment.cells:
+        found = forecast.of(cell)
+        which = (cell.n_devices, cell.batch_size, cell.global_batch_size, cell.n_steps(experiment.n_samples))
+        if found is None:
+            rows.append((*which, *(None for _ in columns[4:])))
+            continue
+        times = (found.epoch_s, found.low_s, found.high_s, found.compute_s, found.communication_s, found.input_s)
+        rows.append((*which, *times, found.peak_memory_bytes))
+    total_s = settings.n_epochs * sum(each.epoch_s for each in forecast.cells)
+    what = "all epochs of these runs" if len(forecast.cells) == len(experiment.cells) else "those that are forecast"
+    sentences = [f"In all {show_duration(total_s)} for {what}; starting processes is not in it."] if total_s else []
+    sentences += [
+        f"It does not fit: {each.cell.n_devices} devices with {each.cell.batch_size:,} samples each."
+        for each in forecast.cells
+        if not each.fits
+    ]
+    return Document(
+        title=f"Scaling of {settings.model} on {forecast.on}: {len(experiment.cells)} runs",
+        subtitle=f"forecast, before anything runs; {_told(settings)}",
+        tables=(Table(title="An epoch of each run", columns=columns, rows=tuple(rows)),),
+        notes=(*sentences, *experiment.notes, *(f"Warning: {text}" for text in forecast.warnings)),
+    )
+
+
+def result_document(result: ScalingResult, folder: Path) -> Document:
+    """Tables 1 to 3, each in both definitions, and predicted beside measured."""
+    settings, both = result.experiment.settings, (result.weak, result.strong)
+    tables = [make(comparison) for make in (_speedups, _parts, _bandwidths) for comparison in both if comparison.rows]
+    warnings = dict.fromkeys(
+        f"Warning: {comparison.kind} scaling: {text}" for comparison in both for text in comparison.warnings
+    )
+    return Document(
+        title=f"Scaling of {settings.model}, {len(result.runs)} runs",
+        subtitle=f"{_told(settings)}; {_where(result)}",
+        tables=(*tables, _predictions(result)),
+        charts=tuple(make(comparison) for make in (_speedup_chart, _parts_chart) for comparison in both),
+        notes=(
+            *_NOTES,
+            *result.experiment.notes,
+            *(f"{cell.n_devices} devices, {cell.batch_size:,} samples each: {text}" for cell, text in result.failures),
+            f"'{folder}' has the log of each run; 'traincast scale {settings.model} --measured "
+            f"{folder / 'measured.csv'}' reads its epochs.",
+            *warnings,
+            *(f"Warning: {text}" for text in result.warnings),
+        ),
+    )
+
+
+_NOTES = (
+    "Epochs are the mean of those after the first, by the slowest process. Speedup is T1/TN of epochs.",
+    "Measured: communication is what reducing gradients adds to a step, for all steps; compute is the rest.",
+    "Assumed: compute is T1/N and all else communication, which is all that epochs alone can tell.",
+    "Bytes are those that each device of a ring sends. A rate above the link's says that backward hid communication.",
+)
+
+
+def _speedups(comparison: Comparison) -> Table:
+    other = _OF_ALL if comparison.kind == "weak" else _OF_EACH
+    columns = (
+        *_WHICH[comparison.kind],
+        other,
+        Column(key="n_steps", header="steps", show="integer"),
+        Column(key="first_epoch_s", header="first epoch", show="duration"),
+        Column(key="epoch_s", header="epoch", show="duration"),
+        Column(key="speedup", header="speedup", show="ratio"),
+        Column(key="efficiency_fraction", header="efficiency", show="percent"),
+        Column(key="serial_fraction", header="serial fraction", show="percent"),
+    )
+    rows = [
+        (
+            *_which(each),
+            each.run.cell.global_batch_size if comparison.kind == "weak" else each.run.cell.batch_size,
+            each.run.n_steps,
+            each.run.epochs_s[0],
+            each.run.epoch_s,
+            each.point.speedup,
+            each.point.efficiency_fraction,
+            each.serial_fraction,
+        )
+        for each in comparison.rows
+    ]
+    return Table(title=f"1. Time and speedup: {_FIXED[comparison.kind]}", columns=columns, rows=tuple(rows))
+
+
+def _parts(comparison: Comparison) -> Table:
+    columns = (
+        *_WHICH[comparison.kind],
+        Column(key="epoch_s", header="epoch", show="duration"),
+        Column(key="input_s", header="input", show="duration"),
+        Column(key="compute_s", header="compute", show="duration"),
+        Column(key="communication_s", header="communication", show="duration"),
+        Column(key="assumed_compute_s", header="compute, assumed", show="duration"),
+        Column(key="assumed_communication_s", header="communication, assumed", show="duration"),
+    )
+    rows = [
+        (
+            *_which(each),
+            each.run.epoch_s,
+            each.run.input_s,
+            each.run.compute_s,
+            each.run.communication_s,
+            each.point.compute_s,
+            each.point.communication_s,
+        )
+        for each in comparison.rows
+    ]
+    return Table(
+        title=f"2. Compute and communication of an epoch: {_FIXED[comparison.kind]}", columns=columns, rows=tuple(rows)
+    )
+
+
+def _bandwidths(comparison: Comparison) -> Table:
+    columns = (
+        *_WHICH[comparison.kind],
+        Column(key="bytes_sent_bytes", header="sent by each", show="bytes"),
+        Column(key="exposed_bytes_per_s", header="measured", show="bytes_per_s"),
+        Column(key="exposed_link_fraction", header="of the link", show="percent"),
+        Column(key="assumed_bytes_per_s", header="assumed", show="bytes_per_s"),
+        Column(key="assumed_link_fraction", header="of the link", show="percent"),
+        Column(key="reduced_bytes_per_s", header="reduced alone", show="bytes_per_s"),
+        Column(key="reduced_link_fraction", header="of the link", show="percent"),
+        Column(key="link_bytes_per_s", header="link", show="bytes_per_s"),
+    )
+    rows = []
+    for each in comparison.rows:
+        if each.run.cell.n_devices == 1:
+            continue
+        rates = (each.exposed_bytes_per_s, each.assumed_bytes_per_s, each.reduced_bytes_per_s)
+        shown = [value for rate in rates for value in (rate, each.of_link(rate))]
+        rows.append((*_which(each), each.run.bytes_sent, *shown, each.link_bytes_per_s))
+    return Table(title=f"3. Bandwidth: {_FIXED[comparison.kind]}", columns=columns, rows=tuple(rows))
+
+
+def _predictions(result: ScalingResult) -> Table:
+    columns = (
+        _DEVICES,
+        _OF_EACH,
+        Column(key="predicted_s", header="predicted epoch", show="duration"),
+        Column(key="predicted_p10_s", header="p10", show="duration"),
+        Column(key="predicted_p90_s", header="p90", show="duration"),
+        Column(key="epoch_s", header="measured", show="duration"),
+        Column(key="ratio", header="predicted/measured", show="ratio"),
+        Column(key="predicted_communication_s", header="predicted communication", show="duration"),
+        Column(key="communication_s", header="measured", show="duration"),
+    )
+    rows: list[Row] = []
+    for run in result.runs:
+        found = result.experiment.forecast.of(run.cell)
+        which = (run.cell.n_devices, run.cell.batch_size)
+        if found is None:
+            rows.append((*which, None, None, None, run.epoch_s, None, None, run.communication_s))
+            continue
+        epoch = (found.epoch_s, found.low_s, found.high_s, run.epoch_s, found.epoch_s / run.epoch_s)
+        rows.append((*which, *epoch, found.communication_s, run.communication_s))
+    return Table(title="Predicted and measured", columns=columns, rows=tuple(rows))
+
+
+def _speedup_chart(comparison: Comparison) -> Chart:
+    lines = []
+    for batch in dict.fromkeys(each.batch_size for each in comparison.rows):
+        own = [each for each in comparison.rows if each.batch_size == batch]
+        counts = [each.run.cell.n_devices for each in own]
+        lines.append(Series(name=f"batch {batch:,}", x=counts, y=[each.point.speedup for each in own]))
+    return Chart(
+        title=f"Speedup: {_FIXED[comparison.kind]}",
+        kind="line",
+        series=tuple(lines),
+        x_label="devices",
+        y_label="speedup",
+        x_show="integer",
+        y_show="ratio",
+        reference_lines=(ReferenceLine(value=1.0, label="one device"),),
+    )
+
+
+def _parts_chart(comparison: Comparison) -> Chart:
+    labels = [f"{each.batch_size:,} on {each.run.cell.n_devices}" for each in comparison.rows]
+    parts = {"input": "input_s", "compute": "compute_s", "communication": "communication_s"}
+    return Chart(
+        title=f"Epochs, measured parts: {_FIXED[comparison.kind]}",
+        kind="stacked_bar",
+        series=tuple(
+            Series(name=name, x=labels, y=[max(getattr(each.run, part), 0.0) for each in comparison.rows])
+            for name, part in parts.items()
+        ),
+        x_label="batch on devices",
+        y_label="epoch",
+        y_show="duration",
+    )
+
+
+def _which(each: Compared) -> tuple[int, int]:
+    return each.batch_size, each.run.cell.n_devices
+
+
+def _told(settings: ScalingSettings) -> str:
+    device = "a GPU" if settings.device == "cuda" else f"a process with {_threads(settings.n_threads)}"
+    return (
+        f"{settings.data}, {settings.precision}, {settings.optimizer}, {settings.n_epochs} epochs each, the first not "
+        f"counted; a device is {device}"
+    )
+
+
+def _threads(n: int) -> str:
+    return "1 thread" if n == 1 else f"{n} threads"
+
+
+def _where(result: ScalingResult) -> str:
+    backends = ", ".join(dict.fromkeys(run.backend for run in result.runs if run.cell.n_devices > 1))
+    device = result.runs[0].device if result.runs else result.experiment.settings.device
+    return f"{device} with {backends}" if backends else device

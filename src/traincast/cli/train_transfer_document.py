@@ -1,0 +1,203 @@
+"""What `traincast train transfer` shows: accuracy by approach and rate, the winner, predicted beside measured time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traincast.report.chart import Chart, Series
+from traincast.report.document import Document
+from traincast.report.table import Column, Table
+from traincast.units import show_percent
+
+if TYPE_CHECKING:
+    from traincast.api.training import RecipeForecast
+    from traincast.recipes.over_seeds import OverSeeds
+    from traincast.recipes.transfer.recipe import TransferRecipe
+    from traincast.recipes.transfer.result import Outcome, TransferResult
+
+
+def transfer_document(recipe: TransferRecipe, forecast: RecipeForecast, result: TransferResult) -> Document:
+    """After the run."""
+    winner = result.winner
+    verdict = "every run diverged" if winner is None else f"{winner.approach} at {winner.learning_rate:g} is best"
+    return Document(
+        title=f"{recipe.model} carried over to {recipe.target.name}: {verdict}",
+        subtitle=_subtitle(recipe),
+        tables=(accuracy_table(result), times_table(recipe, forecast, result)),
+        charts=(accuracy_chart(recipe, result),),
+        notes=(*_verdict(recipe, result), *_remarks(recipe, result)),
+    )
+
+
+def accuracy_table(result: TransferResult) -> Table:
+    """One row an approach and rate, with Student's interval over the seeds."""
+    columns = (
+        Column(key="approach", header="approach", show="name"),
+        Column(key="learning_rate", header="rate", show="name"),
+        Column(key="accuracy_fraction", header="final accuracy", show="percent"),
+        Column(key="accuracy_low_fraction", header="95 % from", show="percent"),
+        Column(key="accuracy_high_fraction", header="to", show="percent"),
+        Column(key="n_seeds", header="seeds", show="integer"),
+        Column(key="n_diverged", header="diverged", show="integer"),
+        Column(key="is_best", header=""),
+    )
+    best = result.best_by_approach
+    return Table(
+        title="Accuracy on the test images",
+        columns=columns,
+        rows=tuple(
+            (
+                outcome.approach,
+                f"{outcome.learning_rate:g}",
+                *_interval(outcome.accuracy),
+                len(outcome.accuracies),
+                outcome.n_diverged or None,
+                "winner" if outcome == result.winner else "best rate" if outcome == best.get(outcome.approach) else "",
+            )
+            for outcome in result.outcomes
+        ),
+    )
+
+
+def times_table(recipe: TransferRecipe, forecast: RecipeForecast, result: TransferResult) -> Table:
+    """Predicted beside measured time of one run, by stage: runs that diverged have stopped early and do not count."""
+    columns = (
+        Column(key="stage", header="stage", show="name"),
+        Column(key="n_runs", header="runs", show="integer"),
+        Column(key="predicted_run_s", header="predicted for one", show="duration"),
+        Column(key="predicted_p10_s", header="p10", show="duration"),
+        Column(key="predicted_p90_s", header="p90", show="duration"),
+        Column(key="measured_run_s", header="measured", show="duration"),
+        Column(key="ratio", header="predicted/measured", show="ratio"),
+        Column(key="step_s", header="predicted step", show="duration"),
+        Column(key="backward_s", header="its backward", show="duration"),
+        Column(key="peak_memory_bytes", header="memory", show="bytes"),
+    )
+    rows = []
+    for stage in forecast.stages:
+        n_planned = recipe.n_runs(stage.name) if stage.name in recipe.approaches else 1
+        n_ended = result.stage_runs[stage.name]
+        measured_s = result.stage_seconds[stage.name] / n_ended if n_ended else None
+        total = stage.total * (1 / n_planned)
+        ratio = total.median / measured_s if measured_s else None
+        spans = (total.median, total.low, total.high, measured_s, ratio)
+        step = (stage.step.step_s, stage.step.backward_s or None, stage.peak_memory_bytes)
+        rows.append((stage.name, n_ended, *spans, *step))
+    return Table(title="Time of a run", columns=columns, rows=tuple(rows))
+
+
+def accuracy_chart(recipe: TransferRecipe, result: TransferResult) -> Chart:
+    """Final accuracy against the learning rate, one line an approach, with bands where there are several seeds."""
+    lines = []
+    for approach in recipe.approaches:
+        own = [outcome for outcome in result.outcomes if outcome.approach == approach]
+        own = sorted((outcome for outcome in own if outcome.accuracy is not None), key=lambda each: each.learning_rate)
+        cells = [_interval(outcome.accuracy) for outcome in own]
+        has_band = bool(cells) and all(low is not None for _, low, _ in cells)
+        lines.append(
+            Series(
+                name=approach,
+                x=[outcome.learning_rate for outcome in own],
+                y=[mean for mean, _, _ in cells],
+                low=[low for _, low, _ in cells] if has_band else (),
+                high=[high for _, _, high in cells] if has_band else (),
+            )
+        )
+    return Chart(
+        title=f"Final accuracy of {recipe.model} on {recipe.target.name}",
+        kind="line",
+        series=tuple(lines),
+        x_label="learning rate at the start",
+        y_label="accuracy on the test images",
+        y_show="percent",
+        log_x=True,
+    )
+
+
+def _interval(found: OverSeeds | None) -> tuple[float | None, float | None, float | None]:
+    """Mean and interval. No accuracy is below 0 or above 1, whatever Student's formula says."""
+    if found is None or found.low is None or found.high is None:
+        return (None if found is None else found.mean), None, None
+    return found.mean, max(found.low, 0.0), min(found.high, 1.0)
+
+
+def _subtitle(recipe: TransferRecipe) -> str:
+    target = recipe.target
+    source = "weights of this run's own source task" if recipe.weights is None else f"weights of '{recipe.weights}'"
+    return (
+        f"{source}, {target.train.n_samples:,} images of {target.train.n_classes} classes, {_epochs(recipe.n_epochs)}, "
+        f"batch {recipe.batch_size}, momentum 0.9, three tenfold drops of the rate"
+    )
+
+
+def _epochs(n: int) -> str:
+    return "1 epoch" if n == 1 else f"{n:,} epochs"
+
+
+def _verdict(recipe: TransferRecipe, result: TransferResult) -> tuple[str, ...]:
+    winner = result.winner
+    if winner is None:
+        return ("Every rate had a run that diverged: try smaller ones.",)
+    notes = [f"Winner: {_named(winner)}."]
+    for approach, other in result.best_by_approach.items():
+        lead = result.lead_over(approach)
+        if approach != winner.approach and lead is not None:
+            notes.append(f"It is {_ahead(lead)} of {_named(other)}{_doubt(lead)}.")
+    return (*notes, *_edges(recipe, result))
+
+
+def _edges(recipe: TransferRecipe, result: TransferResult) -> tuple[str, ...]:
+    """A best rate at the end of what was tried may not be the best there is."""
+    notes = []
+    for end, beyond, choose in (("largest", "larger", max), ("smallest", "smaller", min)):
+        names = [
+            approach
+            for approach, best in result.best_by_approach.items()
+            if len(recipe.rates_of(approach)) > 1 and best.learning_rate == choose(recipe.rates_of(approach))
+        ]
+        if names:
+            notes.append(f"The best rate of {', '.join(names)} is the {end} tried: a {beyond} one may be better.")
+    return tuple(notes)
+
+
+def _named(outcome: Outcome) -> str:
+    mean, low, high = _interval(outcome.accuracy)
+    assert mean is not None  # what is named has runs that ended
+    n = len(outcome.accuracies)
+    spread = (
+        "1 seed, no interval" if low is None or high is None else f"{show_percent(low)} to {show_percent(high)}, n={n}"
+    )
+    return f"{outcome.approach} at {outcome.learning_rate:g} with {show_percent(mean)} ({spread})"
+
+
+def _ahead(lead: OverSeeds) -> str:
+    return f"{100 * lead.mean:.1f} points ahead"
+
+
+def _doubt(lead: OverSeeds) -> str:
+    """Whether the lead is more than the luck of the seeds."""
+    if lead.low is None or lead.high is None:
+        return "; one seed cannot say whether that is luck"
+    span = f"{100 * lead.low:+.1f} to {100 * lead.high:+.1f} points, paired by seed, n={lead.n}"
+    return f" ({span})" + ("" if lead.low > 0 else ": that may be luck")
+
+
+def _remarks(recipe: TransferRecipe, result: TransferResult) -> tuple[str, ...]:
+    notes = list(recipe.data.notes)
+    if result.source_accuracy is not None and recipe.source is not None:
+        notes.append(
+            f"The source task was {recipe.source.name}, learned from scratch in {_epochs(recipe.n_source_epochs)} to "
+            f"{show_percent(result.source_accuracy)}; all runs start from that one network."
+        )
+    notes.append(
+        "Seeds change the new last layer, the order of the images and their augmentation; the "
+        f"{result.n_test_samples:,} test images are the same for all, and the best rate was chosen on them."
+    )
+    if "frozen" in recipe.approaches:
+        notes.append(
+            "frozen: all but the last layer get no gradient, so nothing runs backward through them, and batch norms "
+            "keep the statistics of the source."
+        )
+    if "cached" in recipe.approaches:
+        notes.append("cached: as frozen, on features that were computed once; images cannot be augmented then.")
+    return tuple(notes)

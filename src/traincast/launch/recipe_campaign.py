@@ -1,0 +1,68 @@
+"""A collection of training runs as a campaign: here one after the other, or on a Ray cluster side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from traincast.errors import InputError
+from traincast.measurement.campaign import OnProgress, run_campaign
+from traincast.measurement.store import Store
+from traincast.measurement.work_list import Progress, Task, WorkList
+from traincast.recipes.collection import CAMPAIGN, COMMON_FILE, Grid, runner
+from traincast.recipes.kept_settings import keep_settings
+
+STORE = "runs.db"
+
+
+def run_collection(
+    grid: Grid,
+    folder: Path,
+    *,
+    on_ray: str | None = None,
+    cpus_per_task: int | None = None,
+    retry_failed: bool = False,
+    on_progress: OnProgress | None = None,
+) -> Progress:
+    """Train what is not trained yet. Records are in the folder's store, logs in a folder for each run.
+
+    On several machines the folder must be one that all of them see.
+    """
+    if cpus_per_task is not None and (on_ray is None or cpus_per_task < 1):
+        raise InputError(f"CPUs per task ({cpus_per_task}) are at least one, and only a Ray cluster divides its CPUs.")
+    keep_settings(folder / COMMON_FILE, grid.common)
+    with Store(folder / STORE) as store:
+        if on_ray is None:
+            return run_campaign(
+                grid.tasks(),
+                runner(folder),
+                store,
+                campaign=CAMPAIGN,
+                on_progress=on_progress,
+                retry_failed=retry_failed,
+            )
+        from traincast.launch.ray_campaign import ray_cluster, run_on_ray
+
+        # One list a device: whoever trains on GPUs wants slots with one.
+        by_device = {
+            device: WorkList(_on(device, grid), store, campaign=CAMPAIGN, retry_failed=retry_failed)
+            for device in grid.devices
+        }
+
+        def tell(_: Progress) -> None:
+            if on_progress is not None:
+                on_progress(_sum([work.progress for work in by_device.values()]))
+
+        with ray_cluster(on_ray) as ray:
+            for device, work in by_device.items():
+                run_on_ray(ray, work, runner(folder), device=device, cpus_per_task=cpus_per_task, on_progress=tell)
+        return _sum([work.progress for work in by_device.values()])
+
+
+def _on(device: str, grid: Grid) -> list[Task]:
+    return [task for task in grid.tasks() if task.settings["device"] == device]
+
+
+def _sum(parts: Sequence[Progress]) -> Progress:
+    names = Progress.__dataclass_fields__
+    return Progress(**{name: sum(getattr(part, name) for part in parts) for name in names})

@@ -1,0 +1,127 @@
+"""A grid of trainings from scratch as tasks of a campaign: what predictive models of learning curves are made from.
+
+Every run has a folder of its own with the log that `traincast converge` reads. A run that was killed goes on from its
+checkpoint when the campaign comes back to it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from traincast.errors import InputError
+from traincast.measurement.record import Settings, Values
+from traincast.measurement.work_list import Task
+
+if TYPE_CHECKING:
+    from traincast.measurement.campaign import Run
+    from traincast.recipes.data.images import ImageDataset
+    from traincast.recipes.scratch import ScratchRecipe
+
+KIND, CAMPAIGN = "training", "collection"
+_AXES = ("models", "devices", "n_epochs", "seeds")
+COMMON_FILE, _RUNS = "common.json", "runs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """Every model on every device for every number of epochs with every seed; all else is common to them."""
+
+    models: tuple[str, ...]
+    devices: tuple[str, ...] = ("cpu",)
+    n_epochs: tuple[int, ...] = (1,)
+    seeds: tuple[int, ...] = (0,)
+    data: str = "digits"
+    image_side: int | None = None  # None: as the data are
+    batch_size: int = 128
+    learning_rate: float = 0.1
+    optimizer: str = "momentum"
+    weight_decay: float = 1e-4
+    precision: str = "fp32"
+
+    def __post_init__(self) -> None:
+        for name in _AXES:
+            values = getattr(self, name)
+            if not values or len(set(values)) < len(values):
+                raise InputError(f"A grid has at least one of its {name}, each once, not {list(values)}.")
+
+    @property
+    def common(self) -> dict[str, Any]:
+        """What all runs share."""
+        return {name: value for name, value in asdict(self).items() if name not in _AXES}
+
+    def tasks(self) -> list[Task]:
+        """One a run. Short ones first: an early end leaves whole curves of as many as possible."""
+        axes = itertools.product(sorted(self.n_epochs), self.models, self.seeds, self.devices)
+        return [
+            Task(KIND, {"model": model, "device": device, "n_epochs": n_epochs, "seed": seed, **self.common})
+            for n_epochs, model, seed, device in axes
+        ]
+
+
+def run_name(settings: Settings) -> str:
+    """The folder of a run."""
+    device = str(settings["device"]).replace(":", "")
+    return f"{settings['model']}-{device}-{settings['n_epochs']}epochs-seed{settings['seed']}"
+
+
+def run_folder(folder: Path, settings: Settings) -> Path:
+    return folder / _RUNS / run_name(settings)
+
+
+def runner(folder: Path) -> Run:
+    """What does a task, with its logs below this folder."""
+    return partial(train_task, folder=str(folder.resolve()))
+
+
+def recipe_of(settings: Settings, data: ImageDataset) -> ScratchRecipe:
+    """The training that a task asks for."""
+    from traincast.recipes.engine.settings import TrainSettings
+    from traincast.recipes.scratch import ScratchRecipe, usual_augmentation
+
+    names = ("n_epochs", "batch_size", "learning_rate", "optimizer", "weight_decay", "seed", "device", "precision")
+    chosen: dict[str, Any] = {name: settings[name] for name in names}
+    return ScratchRecipe(
+        model=str(settings["model"]),
+        data=data,
+        settings=TrainSettings(**chosen, augmentation=usual_augmentation(data)),
+    )
+
+
+def data_of(settings: Settings) -> ImageDataset:
+    """What a task trains on."""
+    from traincast.recipes.data.load import load_dataset
+
+    side = settings["image_side"]
+    return load_dataset(str(settings["data"]), image_side=None if side is None else int(side))
+
+
+def train_task(settings: Settings, *, folder: str) -> Values:
+    """One training from scratch; begun, gone on with, or found finished in its folder."""
+    own = run_folder(Path(folder), settings)
+    recipe = recipe_of(settings, data_of(settings))
+    with _alone(own):
+        found = recipe.run(own).training.to_dict()
+    return {"run": own.name, **{key: value for key, value in found.items() if not key.endswith("_path")}}
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Waits for another process that is at this very run: after its lease a task may be given to a second one.
+
+    The second then finds the run finished. The system lets go of the lock when a process ends, however it ends.
+    """
+    try:
+        import fcntl
+    except ImportError:  # a system without it has no leases that end early on one machine either
+        yield
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".campaign").open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,73 @@
+"""The folder of a run: settings.json, log.csv, checkpoint.pt, result.json. It holds one run and never mixes two."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from traincast.errors import FileFormatError, InputError
+from traincast.recipes.engine.identity import Identity, difference
+from traincast.report.files import write_file
+from traincast.report.json_ import to_json
+
+
+class RunFolder:
+    """Where a run lives; made when it is first asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.checkpoint_path = path / "checkpoint.pt"
+        self.log_path = path / "log.csv"
+        self._settings_path = path / "settings.json"
+        self._result_path = path / "result.json"
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """For one process alone. The system lets go of the lock when the process ends, however it ends."""
+        self._make()
+        with (self.path / ".lock").open("ab") as file:
+            try:
+                import fcntl
+
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except ImportError:  # a system without it: then nobody is kept out
+                pass
+            except OSError:
+                raise InputError(f"Another process trains in '{self.path}': wait for it, or use another.") from None
+            yield
+
+    def claim(self, identity: Identity) -> None:
+        """For this run; raises where the folder holds another."""
+        if not self._settings_path.exists():
+            if self.checkpoint_path.exists() or self._result_path.exists():
+                raise InputError(f"'{self.path}' has no settings.json beside its checkpoint: use another folder.")
+            write_file(self._settings_path, to_json(identity) + "\n")
+            return
+        found = difference(self._read(self._settings_path), json.loads(to_json(identity)))
+        if found:
+            raise InputError(f"'{self.path}' holds another run ({found}): use another folder, or delete this one.")
+
+    def result(self) -> dict[str, Any] | None:
+        """Of a run that has ended."""
+        return self._read(self._result_path) if self._result_path.exists() else None
+
+    def finish(self, result: Mapping[str, Any]) -> None:
+        write_file(self._result_path, to_json(result) + "\n")
+
+    def _make(self) -> None:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"The folder '{self.path}' cannot be made: {error.strerror or error}.") from error
+
+    def _read(self, path: Path) -> dict[str, Any]:
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise FileFormatError(f"'{path}' cannot be read as JSON: delete the folder to begin again.") from error
+        if not isinstance(content, dict):
+            raise FileFormatError(f"'{path}' is not a file of a traincast run.")
+        return content

@@ -1,0 +1,34 @@
+"""Settings that a folder of results belongs to: the same ones go on with it, others are refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from traincast.errors import FileFormatError, InputError
+from traincast.report.files import write_file
+
+
+def keep_settings(path: Path, wanted: Mapping[str, Any]) -> None:
+    """Makes the folder of this file one of these settings, or raises where it belongs to others."""
+    folder = path.parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"The folder '{folder}' cannot be made: {error.strerror or error}.") from error
+    if not path.exists():
+        if any(folder.iterdir()):
+            raise InputError(f"'{folder}' holds other things already: give an empty or a new folder.")
+        write_file(path, json.dumps(wanted, indent=1) + "\n")
+        return
+    try:
+        known = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise FileFormatError(f"'{path}' cannot be read as JSON: give another folder.") from error
+    if not isinstance(known, dict):
+        raise FileFormatError(f"'{path}' is not a file of settings: give another folder.")
+    for name, value in json.loads(json.dumps(wanted)).items():
+        if known.get(name) != value:
+            raise InputError(f"'{folder}' holds runs with {name} {known.get(name)}, not {value}: give another folder.")

@@ -1,0 +1,59 @@
+"""`traincast train collect`, from the command line to the exit code."""
+
+import json
+
+import pytest
+import torch
+
+from traincast.__main__ import run
+
+torch.set_num_threads(1)
+SMALL = ["train", "collect", "--image-side", "8", "--batch-size", "512", "--epochs", "2"]
+
+
+@pytest.fixture(autouse=True)
+def uncalibrated(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRAINCAST_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+
+
+def test_runs_are_forecast_trained_and_fitted_and_not_trained_again(capsys, tmp_path):
+    assert run(SMALL) == 0
+    out = capsys.readouterr().out
+    assert out.index("1 training run on generic-cpu") < out.index("1 of 1 training runs are in 'runs/collect-digits'")
+    for words in ("cifar_resnet20-cpu-2epochs-seed0", "exponent", "predicted/took", "1 trained now, 0 before."):
+        assert words in out
+    assert (tmp_path / "runs/collect-digits/runs/cifar_resnet20-cpu-2epochs-seed0/log.csv").exists()
+    assert run([*SMALL, "--json", "--html", "page.html"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["progress"]["n_now"], answer["progress"]["n_before"]) == (0, 1)
+    assert answer["runs"][0]["n_steps"] == 6
+    assert "Training loss" in (tmp_path / "page.html").read_text()
+    assert (
+        run(["converge", "runs/collect-digits/runs/cifar_resnet20-cpu-2epochs-seed0/log.csv", "--metric", "loss"]) == 0
+    )
+
+
+def test_only_the_forecast_trains_nothing(capsys, tmp_path):
+    line = [*SMALL, "--models", "cifar_resnet20,cifar_resnet32", "--seeds", "2", "--forecast-only"]
+    assert run([*line, "--json"]) == 0
+    stages = json.loads(capsys.readouterr().out)["forecast"]["stages"]
+    assert [stage["name"] for stage in stages] == [
+        f"cifar_resnet{depth}-cpu-2epochs-seed{seed}" for depth in (20, 32) for seed in (0, 1)
+    ]
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--epochs", "0"], "--epochs '0' is no list of whole numbers from 1"),
+        (["--seeds", "0"], "A grid has at least one of its seeds"),
+        (["--models", "resnet"], "There is no recipe for a model 'resnet'."),
+        (["--cpus-per-task", "1"], "only a Ray cluster divides its CPUs"),
+        (["--on-ray", "127.0.0.1:1"], "No Ray cluster can be used at '127.0.0.1:1'"),
+    ],
+)
+def test_mistakes_are_one_sentence(capsys, arguments, words):
+    assert run([*SMALL, *arguments]) == 2
+    assert words in capsys.readouterr().err

@@ -1,0 +1,109 @@
+"""`traincast train scratch`, from the command line to the exit code."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+
+from traincast.__main__ import run
+
+torch.set_num_threads(1)
+SMALL = ["scratch", "--image-side", "8", "--epochs", "1", "--batch-size", "512"]
+
+
+@pytest.fixture(autouse=True)
+def uncalibrated(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRAINCAST_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+
+
+def told(capsys, *arguments, code=0):
+    assert run(["train", *arguments]) == code
+    return capsys.readouterr()
+
+
+def test_the_forecast_comes_first_and_stands_beside_the_measurement_at_the_end(capsys, tmp_path):
+    page = tmp_path / "page.html"
+    out = told(capsys, *SMALL, "--html", str(page)).out
+    assert out.index("forecast, before anything runs") < out.index("Predicted and measured")
+    for words in (
+        "scratch on generic-cpu",
+        "not calibrated",
+        "test accuracy",
+        "predicted/measured",
+        "checkpoints and log",
+    ):
+        assert words in out
+    folder = tmp_path / "runs" / "scratch-cifar_resnet20-digits"
+    assert f"'{folder.relative_to(tmp_path)}/log.csv'" in out
+    assert sorted(path.name for path in folder.iterdir() if path.name[0] != ".") == [
+        "checkpoint.pt", "log.csv", "result.json", "settings.json",
+    ]  # fmt: skip
+    assert "Accuracy of cifar_resnet20" in page.read_text()
+    again = json.loads(told(capsys, *SMALL, "--json").out)  # it had ended: nothing is trained
+    assert again["result"]["n_steps"] == 3
+    assert again["forecast"]["stages"][0]["n_steps"] == 3
+    error = told(capsys, *SMALL, "--seed", "1", code=2).err
+    assert error.startswith("Error: 'runs/scratch-cifar_resnet20-digits' holds another run (its seed is 0, not 1)")
+
+
+def test_only_the_forecast_trains_nothing(capsys, tmp_path):
+    out = told(capsys, *SMALL, "--forecast-only", "--on", "T4", "--price", "0.5").out
+    assert "scratch on T4" in out
+    assert "It costs" in out
+    assert "Reading and augmenting the images is not counted" in out
+    answer = json.loads(told(capsys, *SMALL, "--forecast-only", "--json").out)
+    assert set(answer) == {"forecast"}
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--model", "resnet21"], "There is no recipe for a model 'resnet21'"),
+        (["--epochs", "0"], "n_epochs cannot be 0"),
+        (["--device", "cuda:9"], "There is no CUDA device to train on"),
+        (["--learning-rate", "1e30"], "a learning rate of 1e+30"),
+        (["--on", "nonsense"], "nonsense"),
+        (["--data", "nowhere"], "nowhere"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(capsys, arguments, words):
+    if arguments[0] == "--device" and torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    told_to = told(capsys, *SMALL, *arguments, code=2)
+    (line,) = [line for line in told_to.err.splitlines() if line.startswith("Error: ")]
+    assert words in line
+
+
+def test_ctrl_c_leaves_a_checkpoint_and_says_how_to_go_on(capsys, tmp_path):
+    arguments = ["train", "scratch", "--image-side", "8", "--epochs", "9", "--batch-size", "16", "--out", "run"]
+    child = subprocess.Popen(
+        [sys.executable, "-m", "traincast", *arguments],
+        cwd=tmp_path,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    log = tmp_path / "run" / "log.csv"
+    until_s = time.monotonic() + 90
+    while (not log.exists() or log.read_text().count("\n") < 3) and child.poll() is None:
+        assert time.monotonic() < until_s
+        time.sleep(0.01)
+    child.send_signal(signal.SIGINT)
+    out, error = child.communicate(timeout=90)
+    assert child.returncode == 130, error
+    assert error.splitlines()[-1] == "Stopped. The same command goes on from the checkpoint in 'run'."
+    assert (tmp_path / "run" / "checkpoint.pt").exists()
+    assert "Predicted and measured" not in out
+
+
+def test_recipes_are_listed(capsys):
+    assert "scratch" in told(capsys, "--help").out

@@ -1,0 +1,135 @@
+"""`traincast train scaling`, on an experiment that is done already: no process is started here."""
+
+import json
+
+import pytest
+
+from traincast.__main__ import run
+from traincast.measurement.environment import n_usable_cores
+from traincast.recipes.scaling_experiment.result import CellRun, Split, write_failure, write_run
+from traincast.recipes.scaling_experiment.settings import Cell, ScalingSettings
+
+ASKED = ["train", "scaling", "--batch-sizes", "16,32", "--samples", "64", "--image-side", "8", "--out", "done"]
+SECONDS = {(1, 16): 8.0, (1, 32): 6.0, (2, 8): 10.0, (2, 16): 5.0}
+
+
+@pytest.fixture(autouse=True)
+def done(tmp_path, monkeypatch):
+    """A folder in which all was run; two devices had no memory for 32 samples each."""
+    monkeypatch.setenv("TRAINCAST_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    settings = ScalingSettings(
+        model="cifar_resnet20",
+        data="digits",
+        batch_sizes=(16, 32),
+        n_threads=max(1, n_usable_cores() // 2),
+        n_samples=64,
+        image_side=8,
+    )
+    folder = tmp_path / "done"
+    folder.mkdir()
+    (folder / "settings.json").write_text(json.dumps(settings.to_dict()))
+    split = Split(
+        step_s=1.0,
+        compute_s=0.75,
+        exposed_s=0.25,
+        all_reduce_s=0.125,
+        gradient_bytes=10**6,
+        n_buckets=1,
+        peak_bus_bytes_per_s=16e6,
+    )
+    for (n_devices, batch_size), epoch_s in SECONDS.items():
+        found = CellRun(
+            cell=Cell(n_devices, batch_size),
+            n_samples=64,
+            n_parameters=250_000,
+            epochs_s=(20.0, epoch_s),
+            parts_s={"input": 0.5, "forward": 1.0, "loss": 0.1, "backward": 2.0, "optimizer": 0.1},
+            loss=2.0,
+            accuracy=0.25,
+            device="a CPU",
+            backend="gloo",
+            split=split if n_devices > 1 else None,
+        )
+        write_run(folder, found)
+    write_failure(folder, Cell(2, 32), "Memory ended (out of memory).")
+    return folder
+
+
+def lines_after(text, title):
+    """The rows of a table, split at two spaces."""
+    lines = text.split(title)[1].splitlines()[2:]
+    return [line.split("  ") for line in lines[: lines.index("")]] if "" in lines else lines
+
+
+def cells(text, title):
+    return [[cell.strip() for cell in line if cell.strip()] for line in lines_after(text, title)]
+
+
+def test_the_three_tables_come_in_both_definitions(capsys):
+    assert run(ASKED) == 0
+    out = capsys.readouterr().out
+    assert out.index("forecast, before anything runs") < out.index("1. Time and speedup")
+    weak = cells(out, "1. Time and speedup: the batch of a device stays (weak)")
+    assert weak[1] == ["16", "2", "32", "2", "20.0 s", "5.00 s", "1.60", "80.0 %", "40.0 %"]
+    strong = cells(out, "1. Time and speedup: the batch of all devices stays (strong)")
+    assert strong[1] == ["16", "2", "8", "4", "20.0 s", "10.0 s", "0.80", "40.0 %", "150.0 %"]
+    parts = cells(out, "2. Compute and communication of an epoch: the batch of a device stays (weak)")
+    assert parts[1] == ["16", "2", "5.00 s", "500 ms", "4.00 s", "500 ms", "4.00 s", "1.00 s"]
+    rates = cells(out, "3. Bandwidth: the batch of a device stays (weak)")
+    # 2 MB sent in 0.5 s that show, in 1 s that are assumed; a step's 1 MB alone in 0.125 s, on a link of 16 MB/s.
+    shares = ["4.00 MB/s", "25.0 %", "2.00 MB/s", "12.5 %", "8.00 MB/s", "50.0 %", "16.0 MB/s"]
+    assert rates == [["16", "2", "1.91 MiB", *shares]]
+    assert "2 devices, 32 samples each: Memory ended (out of memory)." in out
+    assert "Predicted and measured" in out
+
+
+def test_a_named_link_takes_the_place_of_the_measured_one(capsys):
+    assert run([*ASKED, "--link", "8MB/s"]) == 0
+    (row,) = cells(capsys.readouterr().out, "3. Bandwidth: the batch of a device stays (weak)")
+    assert row[4] == "50.0 %"
+    assert row[-1] == "8.00 MB/s"
+
+
+def test_json_has_what_the_tables_show_and_scale_reads_the_epochs(capsys):
+    assert run([*ASKED, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["settings"]["batch_sizes"] == [16, 32]
+    assert [row["speedup"] for row in answer["strong"]["rows"]] == pytest.approx([1.0, 0.8, 1.0, 1.2])
+    assert answer["failures"] == [{"n_devices": 2, "batch_size": 32, "error": "Memory ended (out of memory)."}]
+    assert run(["scale", "--measured", "done/measured.csv", "--parameters", "250000"]) == 0
+    assert "Measured epochs of measured.csv" in capsys.readouterr().out
+
+
+def test_the_page_has_the_charts(capsys, tmp_path):
+    page = tmp_path / "page.html"
+    assert run([*ASKED, "--html", str(page)]) == 0
+    assert "Speedup: the batch of all devices stays (strong)" in page.read_text()
+
+
+def test_only_the_forecast_runs_nothing_and_takes_any_device(capsys, tmp_path):
+    line = ["train", "scaling", "--batch-sizes", "32,...", "--n-devices", "1,2,4", "--on", "T4", "--forecast-only"]
+    assert run([*line, "--image-side", "8", "--out", "new"]) == 0
+    out = capsys.readouterr().out
+    assert "Scaling of cifar_resnet20 on T4: 9 runs" in out
+    assert "Reading images is not in the forecast" in out
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--batch-sizes", "32,x"], "--batch-sizes '32,x' is no list of whole numbers"),
+        (["--n-devices", "2,4"], "begin the numbers of devices with 1, not 2"),
+        (["--batch-sizes", "2000"], "An epoch of 64 samples has no full batch of 2,000."),
+        (["--samples", "9999"], "'digits' has 1,438 training images: 9,999 cannot be taken of them."),
+        (["--epochs", "1"], "The first epoch is not counted"),
+        (["--seed", "1"], "'done' holds runs with seed 0, not 1: give another folder."),
+        (["--model", "cifar_resnet21"], "There is no recipe for a model 'cifar_resnet21'."),
+        (["--device", "cuda", "--n-devices", "1,99"], "torch sees"),
+        (["--link", "string"], "No link named 'string'."),
+    ],
+)
+def test_mistakes_are_one_sentence(capsys, arguments, words):
+    assert run([*ASKED, *arguments]) == 2
+    assert words in capsys.readouterr().err

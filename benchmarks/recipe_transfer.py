@@ -66,7 +66,7 @@ def circumstances(place: str, n_threads: int, load: tuple[float, float]) -> str:
         f"The forecast is for {place}. The runs had {n_threads} of {n_cores} threads; the load average was "
         f"{load[0]:.1f} before them and {load[1]:.1f} after."
     )
-    if n_threads < n_cores or max(load) > n_cores:
+    if n_threads < n_cores or max(load) > n_cores + 0.5:  # its own threads are in the load
         told += (
             " **These times do not test the forecast**, which is for the machine with all of its threads and nothing "
             "else to do: other programs ran at the same time, or threads were held back."

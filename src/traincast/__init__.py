@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from traincast.api.measuring import measure
     from traincast.api.models import capture, estimate_memory, load_model
     from traincast.api.planning import plan
+    from traincast.api.simulating import simulate
     from traincast.api.transferring import transfer
     from traincast.errors import TraincastError
     from traincast.forecasting.forecast import Forecast
     from traincast.forecasting.scale import Scaling
     from traincast.measurement.measured import Measurement
     from traincast.planning.plan import Plan
+    from traincast.scheduling.schedule import Schedule
     from traincast.trace.trace import Trace
 
 _HOME = {
@@ -39,11 +41,13 @@ _HOME = {
     "plan": "traincast.api.planning",
     "read_log": "traincast.api.logs",
     "scale": "traincast.api.forecasts",
+    "simulate": "traincast.api.simulating",
     "transfer": "traincast.api.transferring",
     "Calibration": "traincast.api.calibrating",
     "Forecast": "traincast.forecasting.forecast",
     "Measurement": "traincast.measurement.measured",
     "Plan": "traincast.planning.plan",
+    "Schedule": "traincast.scheduling.schedule",
     "Scaling": "traincast.forecasting.scale",
     "Trace": "traincast.trace.trace",
     "TraincastError": "traincast.errors",
@@ -55,6 +59,7 @@ __all__ = [
     "Measurement",
     "Plan",
     "Scaling",
+    "Schedule",
     "Trace",
     "TraincastError",
     "calibrate",
@@ -68,6 +73,7 @@ __all__ = [
     "plan",
     "read_log",
     "scale",
+    "simulate",
     "transfer",
 ]
 

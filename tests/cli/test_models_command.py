@@ -158,6 +158,22 @@ FLAGS = {
     }
     | OUTPUT_FLAGS,
     "train": set(),  # a group; its commands have tests of their own
+    "simulate": {
+        "--cluster",
+        "--policy",
+        "--tables",
+        "--workload",
+        "--interval",
+        "--restart",
+        "--work-error",
+        "--speed-error",
+        "--failure",
+        "--repair",
+        "--checkpoint",
+        "--seed",
+        "--seeds",
+    }
+    | OUTPUT_FLAGS,
     "models": {"--json"},
     "compare": {"--data", "--traces", "--set", "--method", "--by"} | OUTPUT_FLAGS,
     "devices": {"--vendor", "--arch", "--min-memory", "--machines", "--json", "--devices"},

@@ -30,6 +30,7 @@ COMMANDS = (
     "converge",
     "watch",
     "transfer",
+    "simulate",
     "compare",
 )
 

@@ -1,0 +1,207 @@
+"""Variants that explain differences: the published simulator's own rules, and policies with one idea taken out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traincast.scaling.optimus import SpeedModel
+from traincast.scheduling.applications import Application
+from traincast.scheduling.decision import EVERY_TIME, NEVER, Decision, Policy, State
+from traincast.scheduling.job import Job
+from traincast.scheduling.measured_steps import MeasuredSteps, Shape
+from traincast.scheduling.observations import servers_profile
+from traincast.scheduling.placing import nodes_of, only_kind, place
+from traincast.scheduling.policies.elastic import Elastic, place_tightly
+from traincast.scheduling.policies.online_optimus import marginal_gains, place_evenly
+from traincast.scheduling.policies.optimus import Optimus, marginal_gain
+from traincast.scheduling.profile import Profile, ServersProfile, TrainingProfile
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Triangulated:
+    """A table whose gaps are filled by a Delaunay triangulation of (nodes, devices, local batch), as Pollux' are."""
+
+    table: MeasuredSteps
+    _interpolators: list[Any] = field(default_factory=list)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.table, name)
+
+    def step_and_sync_s(self, shape: Shape, local_batch: Floats) -> tuple[Floats, Floats]:
+        from scipy.interpolate import LinearNDInterpolator
+
+        from traincast.scheduling.measured_steps import smallest_rotation
+
+        if smallest_rotation(shape) in self.table.by_shape:
+            return self.table.step_and_sync_s(shape, local_batch)
+        if not self._interpolators:
+            points, values = [], []
+            for n_nodes, lines in self.table.by_count.items():
+                for n_devices, line in lines.items():
+                    points += [(n_nodes, n_devices, batch) for batch in line.batches]
+                    values += line.times_s.T.tolist()
+            self._interpolators.append(LinearNDInterpolator(np.array(points, float), np.array(values)))
+        asked = np.array([(min(len(shape), 16), sum(shape), batch) for batch in local_batch], float)
+        found = self._interpolators[0](asked).T
+        return np.where(np.isnan(found), np.array(self.table.step_and_sync_s(shape, local_batch)), found)
+
+
+@dataclass(frozen=True)
+class WholeSeconds:
+    """Epochs that end at whole seconds, as in the published simulator."""
+
+    profile: TrainingProfile
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.profile, name)
+
+    def segment_s(self, shape: Shape, kind: str, n_servers: int) -> Floats:
+        return np.maximum(np.round(self.profile.segment_s(shape, kind, n_servers)), 0.5)
+
+
+def published_rules(jobs: Sequence[Job]) -> list[Job]:
+    """The same jobs with epochs of whole seconds and gaps filled by triangulation."""
+    known: dict[int, Profile] = {}
+    applications: dict[str, Application] = {}
+    changed = []
+    for job in jobs:
+        profile = job.profile
+        assert isinstance(profile, TrainingProfile)
+        own = profile.application
+        if own.name not in applications:
+            tables = {kind: Triangulated(table) for kind, table in own.steps.items()}
+            applications[own.name] = replace(own, steps=tables)  # type: ignore[arg-type]
+        rounded = WholeSeconds(TrainingProfile(applications[own.name], profile.batch))
+        known.setdefault(id(profile), rounded)  # type: ignore[arg-type]
+        changed.append(replace(job, profile=known[id(profile)]))
+    return changed
+
+
+@dataclass(frozen=True)
+class NextEpochOptimus:
+    """Optimus that counts what remains from the next epoch on, as in the published simulator."""
+
+    name: str = "optimus, from the next epoch"
+    adapts_batch: bool = False
+
+    def decide(self, state: State) -> Decision:
+        kind = only_kind(state, self.name)
+        n_devices = sum(state.capacity)
+        first = list(state.active)[:n_devices]
+        remaining = {job: self._remaining(state, job, kind) for job in first if state.n_most(job, kind) > 1}
+        counts = dict.fromkeys(first, 1)
+        counts |= marginal_gain(remaining, n_devices - len(counts) + len(remaining))
+        return Decision(place(state, {job: (kind, counts[job]) for job in sorted(counts, key=counts.__getitem__)}))
+
+    def wakes_s(self, state: State) -> float:
+        return EVERY_TIME
+
+    def _remaining(self, state: State, job: int, kind: str) -> Floats:
+        table = state.speeds.table_s(state.jobs[job].profile, kind)
+        following = int(state.position(job) + 1e-9) + 1
+        left = table[:, -1] - table[:, following] if following < table.shape[1] - 1 else table[:, -1] * 1e-9
+        return np.concatenate([[np.inf], left[1:]])
+
+
+@dataclass(frozen=True)
+class EventOptimus(Optimus):
+    """Optimus that looks again only when a job comes or goes."""
+
+    def wakes_s(self, state: State) -> float:
+        return NEVER
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant(Elastic):
+    """Ours with one idea taken out."""
+
+    is_one_at_a_time: bool = False
+    starts_all: bool = False
+    wakes: float = NEVER
+
+    def decide(self, state: State) -> Decision:
+        if not (self.is_one_at_a_time or self.starts_all):
+            return Elastic.decide(self, state)
+        kind = only_kind(state, self.name)
+        worth = {job: self.worth(state, job, kind) for job in state.active}
+        counts = one_at_a_time(worth, sum(state.capacity), starts_all=self.starts_all)
+        return Decision(place_tightly(state, {job: (kind, n) for job, n in counts.items() if n}))
+
+    def wakes_s(self, state: State) -> float:
+        return self.wakes
+
+
+def one_at_a_time(worth: Mapping[int, Floats], n_devices: int, *, starts_all: bool) -> dict[int, int]:
+    """The largest gain of one more device, again and again."""
+    counts = dict.fromkeys(worth, 0)
+    if starts_all:
+        counts |= dict.fromkeys(list(worth)[:n_devices], 1)
+    for _ in range(n_devices - sum(counts.values())):
+        gains = {j: v[counts[j] + 1] - v[counts[j]] for j, v in worth.items() if counts[j] + 1 < len(v)}
+        job = max(gains, key=gains.__getitem__, default=None)
+        if job is None or gains[job] <= 0:
+            break
+        counts[job] += 1
+    return counts
+
+
+ABLATIONS: dict[str, Callable[[], Policy]] = {
+    "Optimus": Optimus,
+    "Optimus, asked only when a job comes or goes": EventOptimus,
+    "ours": Elastic,
+    "ours, one device at a time": lambda: Variant(is_one_at_a_time=True),
+    "ours, one at a time and everyone starts with one": lambda: Variant(is_one_at_a_time=True, starts_all=True),
+    "ours, all jobs count alike (shortness 0)": lambda: Elastic(shortness=0.0),
+    "ours, only short jobs count (shortness 1)": lambda: Elastic(shortness=1.0),
+    "ours, restarts not counted": lambda: Elastic(reluctance=0.0),
+    "ours, asked every interval": lambda: Variant(wakes=EVERY_TIME),
+}
+
+
+@dataclass(frozen=True)
+class KnowingOptimus:
+    """Workers and servers by marginal gain, with the true models instead of fitted ones."""
+
+    name: str = "optimus, told the truth"
+    adapts_batch: bool = False
+
+    def decide(self, state: State) -> Decision:
+        kind = only_kind(state, self.name)
+        n_places = sum(state.capacity)
+        jobs = list(state.active)[: n_places // 2]
+        profiles = {job: servers_profile(state, job) for job in jobs}
+        remaining = {job: (1 - state.position(job)) * profiles[job].n_steps for job in jobs}
+        speeds = {job: profiles[job].speed for job in jobs}
+        counts = marginal_gains(remaining, speeds, {job: state.n_most(job, kind) for job in jobs}, n_places)
+        placements = place_evenly(state, {job: sum(pair) for job, pair in counts.items()}, nodes_of(state, kind))
+        return Decision(placements, {job: counts[job][0] for job in placements})
+
+    def wakes_s(self, state: State) -> float:
+        return EVERY_TIME
+
+
+def server_jobs(n_jobs: int, seed: int) -> list[Job]:
+    """Trainings with parameter servers of random speed and length, one a few minutes after the other."""
+    rng = np.random.default_rng(seed)
+    jobs = []
+    for number in range(n_jobs):
+        theta = rng.uniform((0.01, 0.05, 0.05, 0.0, 0.0), (0.1, 0.3, 0.5, 0.01, 0.01))
+        b0, b1, b2 = rng.uniform(0.001, 0.01), rng.uniform(0.3, 1.0), rng.uniform(0.0, 0.3)
+        n_steps = 10 ** rng.uniform(2.3, 3.7)
+        profile = ServersProfile(
+            name="ps",
+            speed=SpeedModel(mode="sync", theta=tuple(theta.tolist()), batch_size=64),
+            loss=(b0, b1, b2),
+            target_loss=1 / (b0 * n_steps + b1) + b2,
+            expected_steps=n_steps * float(np.exp(rng.normal(0.0, 0.7))),
+            max_devices=32,
+        )
+        jobs.append(Job(name=f"job{number}", submit_s=200.0 * number, profile=profile, n_devices=2))
+    return jobs

@@ -1,0 +1,130 @@
+"""What `traincast simulate` shows: policies side by side, the slowest jobs, and who was where when."""
+
+from __future__ import annotations
+
+from traincast.report.chart import Chart, Series
+from traincast.report.document import Document
+from traincast.report.table import Cell, Column, Table
+from traincast.scheduling.charts import MOST_SPANS, completion_chart, devices_chart, gantt_chart, queue_chart
+from traincast.scheduling.compare import Comparison, Outcome
+from traincast.units import show_duration
+
+_COLUMNS = (
+    Column(key="policy", header="policy", show="name"),
+    Column(key="mean_completion_s", header="mean completion", show="duration"),
+    Column(key="median_completion_s", header="median", show="duration"),
+    Column(key="p99_completion_s", header="p99", show="duration"),
+    Column(key="makespan_s", header="makespan", show="duration"),
+    Column(key="mean_wait_s", header="wait", show="duration"),
+    Column(key="utilisation_fraction", header="in use", show="percent"),
+    Column(key="restarting_fraction", header="restarting", show="percent"),
+    Column(key="fairness_fraction", header="fairness", show="percent"),
+    Column(key="n_restarts", header="restarts", show="integer"),
+)
+_SPREAD = (
+    Column(key="low_completion_s", header="p10", show="duration"),
+    Column(key="high_completion_s", header="p90", show="duration"),
+)
+_N_SLOWEST = 5
+
+
+def document_of(comparison: Comparison, *, with_charts: bool = True) -> Document:
+    """One row a policy. The jobs and charts are those of the first seed."""
+    outcomes = comparison.outcomes
+    first = outcomes[0].schedule
+    columns = (*_COLUMNS[:2], *_SPREAD, *_COLUMNS[2:]) if comparison.n_seeds > 1 else _COLUMNS
+    return Document(
+        title=f"{len(first.jobs):,} jobs on {first.machines.name}",
+        subtitle=_settings(comparison),
+        tables=(
+            Table(
+                title="Policies",
+                columns=columns,
+                rows=tuple(tuple(_cell(one, column.key) for column in columns) for one in outcomes),
+            ),
+            _slowest(best_of(comparison)),
+        ),
+        charts=_charts(comparison) if with_charts else (),
+        notes=_notes(comparison),
+    )
+
+
+def best_of(comparison: Comparison) -> Outcome:
+    """The policy with the shortest mean completion."""
+    return min(comparison.outcomes, key=lambda one: one.mean("mean_completion_s"))
+
+
+def _settings(comparison: Comparison) -> str:
+    rules, machines = comparison.rules, comparison.outcomes[0].schedule.machines
+    parts = [f"{machines.n_devices:,} devices"]
+    parts.append(
+        f"a decision every {show_duration(rules.interval_s)}" if rules.interval_s else "decisions at each event"
+    )
+    if rules.work_sigma or rules.speed_sigma:
+        parts.append(f"forecasts off by sigma {rules.work_sigma:g} (work) and {rules.speed_sigma:g} (speed)")
+    if rules.failures is not None:
+        parts.append(f"a node fails every {show_duration(rules.failures.mean_between_s)}")
+    if comparison.n_seeds > 1:
+        parts.append(f"{comparison.n_seeds} seeds")
+    return ", ".join(parts)
+
+
+def _cell(one: Outcome, key: str) -> Cell:
+    if key == "policy":
+        return one.policy
+    if key in ("low_completion_s", "high_completion_s"):
+        return one.interval("mean_completion_s")[key == "high_completion_s"]
+    value = one.mean(key)
+    return round(value) if key == "n_restarts" else value
+
+
+def _slowest(one: Outcome) -> Table:
+    jobs = sorted(one.schedule.jobs, key=lambda job: -job.completion_s)[:_N_SLOWEST]
+    return Table(
+        title=f"Slowest jobs under {one.policy}",
+        columns=(
+            Column(key="job", header="job", show="name"),
+            Column(key="kind", header="kind", show="name"),
+            Column(key="completion_s", header="completion", show="duration"),
+            Column(key="wait_s", header="wait", show="duration"),
+            Column(key="device_s", header="device time", show="duration"),
+            Column(key="n_restarts", header="restarts", show="integer"),
+        ),
+        rows=tuple((job.name, job.kind, job.completion_s, job.wait_s, job.device_s, job.n_restarts) for job in jobs),
+    )
+
+
+def _charts(comparison: Comparison) -> tuple[Chart, ...]:
+    schedules = [one.schedule for one in comparison.outcomes]
+    bars = Chart(
+        title="Mean completion time",
+        kind="bar",
+        series=(
+            Series(
+                name="mean completion",
+                x=[one.policy for one in comparison.outcomes],
+                y=[one.mean("mean_completion_s") for one in comparison.outcomes],
+            ),
+        ),
+        x_label="policy",
+        y_label="from submission to end",
+        y_show="duration",
+    )
+    drawn = dict.fromkeys((schedules[0], best_of(comparison).schedule))  # each is a heavy chart
+    gantts = tuple(gantt_chart(one) for one in drawn if len(one.spans) <= MOST_SPANS)
+    return (bars, completion_chart(schedules), queue_chart(schedules), devices_chart(schedules), *gantts)
+
+
+def _notes(comparison: Comparison) -> tuple[str, ...]:
+    notes = []
+    best = best_of(comparison)
+    if len(comparison.outcomes) > 1:
+        worst = max(comparison.outcomes, key=lambda one: one.mean("mean_completion_s"))
+        times = worst.mean("mean_completion_s") / best.mean("mean_completion_s")
+        notes.append(f"Shortest mean completion: {best.policy}, {times:.2f} times shorter than {worst.policy}.")
+    for one in comparison.outcomes:
+        if one.schedule.n_failures:
+            notes.append(f"{one.policy}: {one.schedule.n_failures} failures of nodes (first seed).")
+        if len(one.schedule.spans) > MOST_SPANS:
+            notes.append(f"{one.policy}: {len(one.schedule.spans):,} stays on devices are too many to draw.")
+    return tuple(notes)

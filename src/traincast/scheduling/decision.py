@@ -1,0 +1,106 @@
+"""What a policy sees and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traincast.scheduling.job import Job
+from traincast.scheduling.machines import Machines
+from traincast.scheduling.speeds import Speeds
+
+Floats = NDArray[np.float64]
+Placement = tuple[tuple[int, int], ...]  # (node, devices there)
+EVERY_TIME = 0.0
+NEVER = np.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Where each job runs from now on; who is not named waits. `servers` of its places are parameter servers."""
+
+    placements: Mapping[int, Placement]
+    servers: Mapping[int, int] = field(default_factory=dict)
+
+
+class State(Protocol):
+    """The cluster at one moment, as a policy sees it. Jobs are numbers, in the order of submission."""
+
+    @property
+    def now_s(self) -> float: ...
+
+    @property
+    def machines(self) -> Machines: ...
+
+    @property
+    def capacity(self) -> Sequence[int]:
+        """Devices of each node that work now."""
+
+    @property
+    def free(self) -> Sequence[int]:
+        """Of these, those that nobody has."""
+
+    @property
+    def jobs(self) -> Sequence[Job]: ...
+
+    @property
+    def speeds(self) -> Speeds: ...
+
+    @property
+    def active(self) -> Mapping[int, None]:
+        """Submitted and not finished."""
+
+    @property
+    def placed(self) -> Mapping[int, Placement]:
+        """Running now."""
+
+    @property
+    def held(self) -> Mapping[int, int]:
+        """How many devices each of these has."""
+
+    @property
+    def servers(self) -> Mapping[int, int]:
+        """How many of those are parameter servers, where any are."""
+
+    @property
+    def n_starts(self) -> Sequence[int]:
+        """How often each job was given devices."""
+
+    def position(self, job: int) -> float:
+        """Segments done, with the fraction of the current one."""
+
+    def n_most(self, job: int, kind: str) -> int:
+        """Devices of a type that it can use."""
+
+    def remaining_s(self, job: int, kind: str) -> Floats:
+        """Forecast seconds until the end with 0, 1, 2, ... devices of a type; infinite with none."""
+
+    def segment_s(self, job: int, kind: str) -> Floats:
+        """Forecast seconds of the segment it is in with 0, 1, 2, ... devices of a type; infinite with none."""
+
+    def requested_s(self, jobs: Sequence[int]) -> Floats:
+        """Forecast seconds until the end with the devices that were asked for."""
+
+    def attained_device_s(self, jobs: Sequence[int]) -> Floats:
+        """Devices times seconds that each has had."""
+
+
+class Policy(Protocol):
+    """Divides the cluster. It is asked at each interval in which something may change."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def adapts_batch(self) -> bool:
+        """Whether it may choose the batch of a job that allows it."""
+
+    def decide(self, state: State) -> Decision:
+        """Who runs where from now on."""
+
+    def wakes_s(self, state: State) -> float:
+        """When the answer may change though no job comes or goes: EVERY_TIME, NEVER, or a moment."""

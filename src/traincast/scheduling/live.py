@@ -1,0 +1,167 @@
+"""The cluster in motion: where every job is, exactly, at any moment between two decisions."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traincast.scheduling.decision import Placement
+from traincast.scheduling.forecast_errors import ForecastErrors
+from traincast.scheduling.job import Job
+from traincast.scheduling.machines import Machines, shape_of
+from traincast.scheduling.profile import Profile
+from traincast.scheduling.speeds import Speeds, after
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(slots=True)
+class _Run:
+    """A job on its devices since `since_s`. It advances from `begins_s` on: before that it restarts."""
+
+    placement: Placement
+    n_servers: int
+    n_devices: int
+    ends_s: list[float]
+    since_s: float
+    begins_s: float
+    from_s: float  # of its own time line, where it began
+    finish_s: float
+
+
+class Live:
+    """The state that policies see (`decision.State`), and how it changes."""
+
+    def __init__(
+        self, jobs: Sequence[Job], machines: Machines, speeds: Speeds, *, adapts_batch: bool, errors: ForecastErrors
+    ) -> None:
+        self.now_s = 0.0
+        self.machines = machines
+        self.capacity = list(machines.devices)
+        self.free = list(machines.devices)
+        self.jobs = jobs
+        self.speeds = speeds
+        self.errors = errors
+        self.profiles: list[Profile] = [job.profile_for(adapts_batch=adapts_batch) for job in jobs]
+        self.active: dict[int, None] = {}
+        self.placed: dict[int, Placement] = {}
+        self.held: dict[int, int] = {}
+        self.servers: dict[int, int] = {}
+        self.n_starts = [0] * len(jobs)
+        self._runs: dict[int, _Run] = {}
+        self._positions = [0.0] * len(jobs)  # when the job last stopped
+        self._attained = np.zeros(len(jobs))  # until then
+        self._waiting_s = np.full(len(jobs), np.nan)  # what is left with the devices asked for, while it waits
+
+    def position(self, job: int) -> float:
+        """Segments done, with the fraction of the current one."""
+        run = self._runs.get(job)
+        return self._positions[job] if run is None else self._position_at(job, run, self.now_s)
+
+    def _position_at(self, job: int, run: _Run, now_s: float) -> float:
+        if now_s <= run.begins_s:
+            return self._positions[job]
+        at_s = run.from_s + (now_s - run.begins_s) / self.jobs[job].length
+        ends = run.ends_s
+        whole = min(bisect_right(ends, at_s) - 1, len(ends) - 2)
+        return min(whole + (at_s - ends[whole]) / (ends[whole + 1] - ends[whole]), len(ends) - 1.0)
+
+    def n_most(self, job: int, kind: str) -> int:
+        """Devices of a type that it can use."""
+        return self.speeds.most(self.profiles[job], kind)
+
+    def remaining_s(self, job: int, kind: str) -> Floats:
+        """Forecast seconds until the end with 0, 1, 2, ... devices of a type; infinite with none."""
+        table = self.speeds.table_s(self.profiles[job], kind)
+        position = self.position(job)
+        whole = min(int(position), table.shape[1] - 2)
+        done = table[:, whole] + (position - whole) * (table[:, whole + 1] - table[:, whole])
+        left = np.asarray((table[:, -1] - done) * self.jobs[job].length)
+        left[0] = np.inf
+        return self.errors.apply(job, left)
+
+    def segment_s(self, job: int, kind: str) -> Floats:
+        """Forecast seconds of the segment it is in with 0, 1, 2, ... devices of a type; infinite with none."""
+        table = self.speeds.table_s(self.profiles[job], kind)
+        whole = min(int(self.position(job)), table.shape[1] - 2)
+        seconds = np.asarray((table[:, whole + 1] - table[:, whole]) * self.jobs[job].length)
+        seconds[0] = np.inf
+        return self.errors.apply(job, seconds)
+
+    def requested_s(self, jobs: Sequence[int]) -> Floats:
+        """Forecast seconds until the end with the devices that were asked for."""
+        left = np.empty(len(jobs))
+        for place, job in enumerate(jobs):
+            run = self._runs.get(job)
+            if run is not None and run.n_devices == self.jobs[job].n_devices:
+                left[place] = run.finish_s - max(self.now_s, run.begins_s)
+            else:
+                if np.isnan(self._waiting_s[job]) or run is not None:
+                    self._waiting_s[job] = self._as_asked_s(job, self.position(job))
+                left[place] = self._waiting_s[job]
+        return left * self.errors.factors(jobs, [self.jobs[job].n_devices for job in jobs])
+
+    def alone_s(self, job: int) -> float:
+        """What the whole job takes with the devices it asked for, once it has started."""
+        return self._as_asked_s(job, 0.0)
+
+    def _as_asked_s(self, job: int, position: float) -> float:
+        """From a position on, on the type of device that is fastest."""
+        profile, n = self.profiles[job], self.jobs[job].n_devices
+        tables = [self.speeds.table_s(profile, kind) for kind in self.speeds.kinds(profile)]
+        rows = [table[min(n, len(table) - 1)].tolist() for table in tables]
+        return float(min(row[-1] - after(row, position) for row in rows) * self.jobs[job].length)
+
+    def attained_device_s(self, jobs: Sequence[int]) -> Floats:
+        """Devices times seconds that each has had."""
+        had = self._attained[np.asarray(jobs, dtype=int)]
+        for place, job in enumerate(jobs):
+            run = self._runs.get(job)
+            if run is not None:
+                had[place] += run.n_devices * (self.now_s - run.since_s)
+        return had
+
+    def start(self, job: int, placement: Placement, n_servers: int) -> float:
+        """Run here from now on, after the restart; says when it will end."""
+        n_devices = 0
+        for node, n in placement:
+            self.free[node] -= n
+            n_devices += n
+        kind = self.machines.kinds[placement[0][0]]
+        ends = self.speeds.ends_s(self.profiles[job], shape_of(placement), kind, n_servers)
+        begins = self.now_s + self.jobs[job].restart_s
+        from_s = after(ends, self._positions[job])
+        finish = begins + (ends[-1] - from_s) * self.jobs[job].length
+        self._runs[job] = _Run(placement, n_servers, n_devices, ends, self.now_s, begins, from_s, finish)
+        self.placed[job] = placement
+        self.held[job] = n_devices
+        if n_servers:
+            self.servers[job] = n_servers
+        self.n_starts[job] += 1
+        return finish
+
+    def stop(self, job: int, *, kept_until_s: float | None = None) -> _Run:
+        """Take its devices; what it did after `kept_until_s` is lost (None: nothing is)."""
+        run = self._runs.pop(job)
+        until = self.now_s if kept_until_s is None else kept_until_s
+        self._positions[job] = self._position_at(job, run, until)
+        self._attained[job] += run.n_devices * (self.now_s - run.since_s)
+        self._waiting_s[job] = np.nan
+        for node, n in run.placement:
+            self.free[node] += n
+        del self.placed[job], self.held[job]
+        self.servers.pop(job, None)
+        return run
+
+    def set_capacity(self, node: int, n_devices: int) -> None:
+        """A node fails, or is back; nobody has a device there."""
+        self.free[node] += n_devices - self.capacity[node]
+        self.capacity[node] = n_devices
+
+    def begins_s(self, job: int) -> float:
+        """When a running job's restart is over."""
+        return self._runs[job].begins_s

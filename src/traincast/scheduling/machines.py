@@ -1,0 +1,94 @@
+"""The devices that jobs share: nodes of one or several types."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from traincast.errors import InputError
+
+_GROUP = re.compile(
+    r"(?:(?P<nodes>-?[0-9]+)\s*x\s*)?(?:(?P<devices>-?[0-9]+)\s*x\s*)?(?P<kind>[A-Za-z][^\s+@]*)(?:@.+)?",
+    re.IGNORECASE,
+)
+_MOST = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machines:
+    """Nodes in a row: how many devices each has, and of which type.
+
+    Types are names and nothing more: how fast a type is stands in the jobs' own tables.
+    """
+
+    devices: tuple[int, ...]
+    kinds: tuple[str, ...]
+    name: str
+    types: tuple[str, ...] = field(init=False)  # each once, as they come
+
+    def __post_init__(self) -> None:
+        if len(self.devices) != len(self.kinds):
+            raise InputError(f"'{self.name}' has {len(self.devices)} nodes and {len(self.kinds)} types of them.")
+        if not self.devices or min(self.devices) < 1:
+            raise InputError(f"'{self.name}' has a node without devices: each needs at least 1.")
+        object.__setattr__(self, "types", tuple(dict.fromkeys(self.kinds)))
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.devices)
+
+    @property
+    def n_devices(self) -> int:
+        return sum(self.devices)
+
+    def n_devices_of(self, kind: str) -> int:
+        """Devices of a type."""
+        return sum(n for n, own in zip(self.devices, self.kinds, strict=True) if own == kind)
+
+    def node_size(self, kind: str) -> int:
+        """Devices of the largest node of a type."""
+        return max(n for n, own in zip(self.devices, self.kinds, strict=True) if own == kind)
+
+
+def equal_nodes(n_nodes: int, devices_per_node: int, kind: str = "GPU") -> Machines:
+    """So many nodes, all alike."""
+    return find_machines(f"{n_nodes}x{devices_per_node}x{kind}")
+
+
+def find_machines(text: str) -> Machines:
+    """Machines in words: '16x4xT4' (nodes x devices x type), '4xT4' (one node), '8x4xT4+2x8xV100' (two types).
+
+    A link after an @, as in '16x4xT4@50Gb/s', matters only to jobs whose speed is forecast.
+    """
+    devices: list[int] = []
+    kinds: list[str] = []
+    for part in text.split("+"):
+        match = _GROUP.fullmatch(part.strip())
+        if match is None:
+            raise InputError(
+                f"'{text}' is no cluster: write nodes x devices x type, as in 16x4xT4, and + between several types."
+            )
+        first, second = match["nodes"], match["devices"]
+        n_nodes, n_devices = (1, first or 1) if second is None else (first, second)
+        devices += [_count(n_devices, "devices a node", text)] * _count(n_nodes, "nodes", text)
+        kinds += [match["kind"]] * (len(devices) - len(kinds))
+    return Machines(devices=tuple(devices), kinds=tuple(kinds), name=text)
+
+
+def _count(digits: str | int | None, what: str, text: str) -> int:
+    number = int(digits or 0)
+    if not 1 <= number <= _MOST:
+        raise InputError(f"'{text}': the number of {what} should be from 1 to {_MOST:,}, not {digits}.")
+    return number
+
+
+def consolidated(n_devices: int, node_size: int) -> tuple[int, ...]:
+    """The shape on the fewest nodes: full ones, then what is left."""
+    n_full, rest = divmod(n_devices, node_size)
+    return (node_size,) * n_full + ((rest,) if rest else ())
+
+
+def shape_of(counts: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+    """Devices on each node, without which node it is."""
+    return tuple(n for _, n in counts)

@@ -1,0 +1,1 @@
+"""Who gets how many devices, and where: one file a policy."""

@@ -1,0 +1,59 @@
+"""In the manner of Pollux (Qiao et al., OSDI 2021): goodput, with the batch chosen by the scheduler.
+
+    goodput(n) = max over batches m of  throughput(n, m) x efficiency(m)
+    speedup(n) = goodput(n) / goodput(fair share)
+    fitness    = (mean over jobs of (speedup x factor) ** p) ** (1/p),  p = -1
+    factor     = 1, or max(T - R d, 0) / (T + d) where the devices change: age T, restarts so far R, restart d
+
+Only the goodput of the epoch at hand is used: nothing is known of how long a job will take. A job may have at most
+twice the devices it has had. Pollux searches with a genetic algorithm over placements and keeps distributed jobs apart;
+here the fitness of counts is raised along concave hulls, and placement follows. Its goodput is fitted online; here it
+is the forecast one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traincast.scheduling.decision import EVERY_TIME, Decision, State
+from traincast.scheduling.placing import only_kind
+from traincast.scheduling.policies.elastic import divide_by_hull, place_tightly
+
+Floats = NDArray[np.float64]
+_LEAST_SPEEDUP = 1e-3  # of a job that waits, so that its reciprocal is finite
+
+
+@dataclass(eq=False, slots=True)
+class Goodput:
+    """Power mean of goodputs over fair shares."""
+
+    name: str = "pollux"
+    adapts_batch: bool = True
+    _had: dict[int, int] = field(default_factory=dict)
+
+    def decide(self, state: State) -> Decision:
+        kind = only_kind(state, self.name)
+        n_devices = sum(state.capacity)
+        fair = max(1, -(-n_devices // len(state.active)))
+        counts = divide_by_hull({job: self._worth(state, job, kind, fair) for job in state.active}, n_devices)
+        for job, n in counts.items():
+            self._had[job] = max(n, self._had.get(job, 0))
+        return Decision(place_tightly(state, {job: (kind, n) for job, n in counts.items() if n}))
+
+    def wakes_s(self, state: State) -> float:
+        return EVERY_TIME
+
+    def _worth(self, state: State, job: int, kind: str, fair: int) -> Floats:
+        """What the fitness gains, by number of devices: concave where the goodput is."""
+        seconds = state.segment_s(job, kind)
+        speedup = seconds[min(fair, len(seconds) - 1)] / seconds
+        restart_s, now = state.jobs[job].restart_s, state.held.get(job, 0)
+        age_s = state.now_s - state.jobs[job].submit_s
+        if now and age_s + restart_s > 0:
+            factor = max(age_s - max(state.n_starts[job] - 1, 0) * restart_s, 0.0) / (age_s + restart_s)
+            speedup = np.where(np.arange(len(speedup)) == now, speedup, speedup * factor)
+        most = max(2 * self._had.get(job, 0), 1)
+        return np.asarray(1 / _LEAST_SPEEDUP - 1 / (speedup[: most + 1] + _LEAST_SPEEDUP))

@@ -1,0 +1,89 @@
+"""`traincast simulate`, from the command line to the exit code."""
+
+import json
+
+import pytest
+
+from traincast.__main__ import run
+from traincast.cli import app
+
+JOBS = "name,submit_s,seconds,n_devices,max_devices\nlong,0,600,2,4\nshort,60,60,4,4\nwide,60,120,4,4\n"
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch):
+    monkeypatch.setattr(app, "COMMANDS", tuple(dict.fromkeys((*app.COMMANDS, "simulate"))))
+
+
+@pytest.fixture
+def jobs(tmp_path):
+    path = tmp_path / "jobs.csv"
+    path.write_text(JOBS)
+    return str(path)
+
+
+def told(capsys, *arguments):
+    assert run(["simulate", *arguments]) == 0
+    return capsys.readouterr().out
+
+
+def refused(capsys, *arguments):
+    assert run(["simulate", *arguments]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    return printed.err
+
+
+def test_policies_stand_side_by_side(capsys, jobs):
+    out = told(capsys, jobs, "--cluster", "1x4xT4", "--policy", "fifo,srtf, traincast")
+    assert out.startswith("3 jobs on 1x4xT4\n4 devices, a decision every 1.00 min\n")
+    assert [line.split()[0] for line in out.splitlines()[4:7]] == ["policy", "fifo", "srtf"]
+    assert "Shortest mean completion:" in out
+
+
+def test_json_holds_what_python_holds(capsys, jobs):
+    import traincast.api.simulating as api
+
+    data = json.loads(told(capsys, jobs, "--cluster", "4xT4", "--policy", "srtf", "--restart", "0", "--json"))
+    schedule = api.simulate(jobs, "4xT4", policy="srtf", restart_s=0)
+    assert data["policies"][0]["mean_completion_s"] == schedule.mean_completion_s
+    assert [one["name"] for one in data["policies"][0]["jobs"]] == ["long", "short", "wide"]
+
+
+def test_the_page_has_the_devices_and_the_queue(capsys, jobs, tmp_path):
+    page = tmp_path / "page.html"
+    told(capsys, jobs, "--cluster", "4xT4", "--policy", "fifo,traincast", "--html", str(page))
+    text = page.read_text()
+    for title in ("Devices under fifo", "Devices under traincast", "Jobs that wait", "Mean completion time"):
+        assert title in text
+
+
+def test_errors_and_failures_are_drawn_over_seeds(capsys, jobs):
+    options = ["--work-error", "1", "--speed-error", "0.2", "--failure", "300", "--repair", "60", "--checkpoint", "30"]
+    out = told(capsys, jobs, "--cluster", "2x4xT4", "--policy", "srtf", *options, "--seeds", "3", "--seed", "7")
+    assert "forecasts off by sigma 1 (work) and 0.2 (speed), a node fails every 5.00 min, 3 seeds" in out
+    assert "p10" in out
+    assert "failures of nodes (first seed)" in out
+
+
+def test_decisions_may_come_at_each_event(capsys, jobs):
+    assert "decisions at each event" in told(capsys, jobs, "--cluster", "4xT4", "--interval", "0")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--cluster", "2xT4"], "Job 'short' asks for 4 devices, and '2xT4' has 2"),
+        (["--cluster", "0xT4"], "the number of devices a node should be from 1"),
+        (["--cluster", "4xT4", "--policy", "best"], "No policy is named 'best'"),
+        (["--cluster", "4xT4", "--seeds", "3"], "nothing is random"),
+        (["--cluster", "4xT4", "--workload", "1"], "no workload 1 to choose"),
+    ],
+)
+def test_a_mistake_is_one_line(capsys, jobs, arguments, words):
+    assert words in refused(capsys, jobs, *arguments)
+
+
+def test_a_file_that_is_not_there_is_one_line(capsys):
+    assert "cannot be read" in refused(capsys, "none.csv", "--cluster", "4xT4")

@@ -10,6 +10,7 @@ TraincastError
 ├── MissingExtraError         an optional package that this question needs is not installed
 ├── MeasurementError          a real run that ended before it was measured
 │   └── MemoryEndedError      the device, or the machine, had no more memory
+├── BusyError                 a server with more questions than it can answer now
 ├── TrainingError             a training run that cannot go on: its loss is no number any more
 └── CaptureError              a model whose training step cannot be recorded
     ├── DataDependentError    what runs next depends on the values of a tensor
@@ -74,6 +75,13 @@ class MemoryEndedError(MeasurementError):
 
 class TrainingError(TraincastError):
     """A training run that cannot go on: its loss is no number any more."""
+
+
+class BusyError(TraincastError):
+    """A server with more questions than it can answer now."""
+
+    def __init__(self) -> None:
+        super().__init__("The server has more to do than it can answer now: try again in a few seconds.")
 
 
 class CaptureError(TraincastError):

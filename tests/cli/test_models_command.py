@@ -174,6 +174,7 @@ FLAGS = {
         "--seeds",
     }
     | OUTPUT_FLAGS,
+    "serve": {"--host", "--port", "--max-upload", "--open"},
     "models": {"--json"},
     "compare": {"--data", "--traces", "--set", "--method", "--by"} | OUTPUT_FLAGS,
     "devices": {"--vendor", "--arch", "--min-memory", "--machines", "--json", "--devices"},

@@ -70,8 +70,8 @@ def layers(
         rows = by_kind(rows)
     rows = _sorted(rows, sort)[:top]
     peak = device.peak_flop_per_s(chosen) if device else None
-    document = _document(trace, batch, rows, shape="tree" if tree else by, device=device, precision=chosen)
-    show(document, as_json=as_json, html=html, png=png, data=_data(trace, batch, rows, peak, device))
+    document = document_of(trace, batch, rows, shape="tree" if tree else by, device=device, precision=chosen)
+    show(document, as_json=as_json, html=html, png=png, data=data_of(trace, batch, rows, peak, device))
 
 
 def _sorted(rows: "tuple[Layer, ...]", order: Order) -> "tuple[Layer, ...]":
@@ -83,7 +83,7 @@ def _sorted(rows: "tuple[Layer, ...]", order: Order) -> "tuple[Layer, ...]":
     return rows if order == "model" else tuple(sorted(rows, key=keys[order]))
 
 
-def _document(
+def document_of(
     trace: "Trace", batch: int, rows: "tuple[Layer, ...]", *, shape: str, device: "Device | None", precision: str
 ) -> "Document":
     from traincast.report.document import Document
@@ -187,7 +187,7 @@ def _notes(trace: "Trace", batch: int, device: "Device | None", precision: str) 
     return tuple(notes)
 
 
-def _data(
+def data_of(
     trace: "Trace", batch: int, rows: "tuple[Layer, ...]", peak: float | None, device: "Device | None"
 ) -> dict[str, Any]:
     from dataclasses import asdict

@@ -53,10 +53,10 @@ def memory(
     options = model_options(n_classes=n_classes, image_size=image_size, seqlen=seqlen, head=head)
     trace = load_model(model, **options)
     answer = estimate_memory(trace, batch, on=on, precision=precision, optimizer=optimizer, devices=devices_file)
-    show(_document(answer, trace.assumptions), as_json=as_json, html=html, png=png, data=answer.to_dict())
+    show(document_of(answer, trace.assumptions), as_json=as_json, html=html, png=png, data=answer.to_dict())
 
 
-def _document(answer: "StepMemory", assumptions: tuple[str, ...]) -> "Document":
+def document_of(answer: "StepMemory", assumptions: tuple[str, ...]) -> "Document":
     from traincast.report.document import Document
 
     settings = answer.settings

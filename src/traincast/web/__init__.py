@@ -1,0 +1,1 @@
+"""A page and a JSON API for people who rather click: what the commands answer, in a browser."""

@@ -1,0 +1,184 @@
+"""The application: routes, and errors in one sentence."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from traincast import __version__
+from traincast.errors import BusyError, TraincastError
+from traincast.web import questions as ask
+from traincast.web import replies
+from traincast.web.desk import Desk, Gate
+from traincast.web.guard import App, Guard
+from traincast.web.limits import Limits
+from traincast.web.page import page_files, send_file
+from traincast.web.presenting import Presenters
+from traincast.web.registers import model_names, place_names
+from traincast.web.shelf import Shelf
+from traincast.web.uploads import plain_name, read_log, read_model
+
+_ERRORS: dict[int | str, dict[str, Any]] = {
+    400: {"model": replies.Problem, "description": "The host or the body is not one that is read here"},
+    403: {"model": replies.Problem, "description": "The question comes from another site"},
+    408: {"model": replies.Problem, "description": "The request came too slowly"},
+    413: {"model": replies.Problem, "description": "The request is too large"},
+    422: {"model": replies.Problem, "description": "The question has no answer, and why"},
+    429: {"model": replies.Problem, "description": "Too many questions at once"},
+}
+_ANSWER: dict[int | str, dict[str, Any]] = {200: {"model": replies.Shown}, **_ERRORS}
+_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+FileName = Annotated[str, Query(min_length=1, max_length=200, description="The file's name, to show.")]
+
+
+def make_app(present: Presenters, *, limits: Limits | None = None, host: str = "127.0.0.1") -> App:
+    """The page and the API, behind the guard."""
+    limits = limits or Limits()
+    app = FastAPI(
+        title="traincast",
+        version=__version__,
+        description="What will this training run take, before you rent the GPUs? Every answer is that of a command.",
+        docs_url=None,  # FastAPI's pages load scripts from elsewhere
+        redoc_url=None,
+    )
+    shelf = Shelf(n_uploads=limits.n_uploads)
+    _add_errors(app)
+    _add_names(app)
+    _add_questions(app, Desk(shelf, present, limits))
+    _add_uploads(app, shelf, present, limits)
+    _add_page(app)
+    return Guard(app, limits=limits, host=host)
+
+
+def _add_errors(app: FastAPI) -> None:
+    async def ours(_request: Request, error: Exception) -> Response:
+        is_busy = isinstance(error, BusyError)
+        sentence = " ".join(str(error).split())
+        headers = {"Retry-After": "3"} if is_busy else None
+        return JSONResponse({"error": sentence}, status_code=429 if is_busy else 422, headers=headers)
+
+    async def invalid(_request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        first, *others = error.errors()
+        where = ".".join(str(part) for part in first["loc"] if part not in ("body", "query"))
+        more = f" (and {len(others)} more)" if others else ""
+        return JSONResponse({"error": f"{where or 'The question'}: {first['msg']}{more}."}, status_code=422)
+
+    async def refused(_request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        return JSONResponse({"error": str(error.detail)}, status_code=error.status_code, headers=error.headers)
+
+    async def too_much(_request: Request, _error: Exception) -> Response:
+        return JSONResponse({"error": "This question needs more memory than the server has."}, status_code=422)
+
+    app.add_exception_handler(TraincastError, ours)
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(HTTPException, refused)
+    app.add_exception_handler(MemoryError, too_much)
+
+
+def _add_names(app: FastAPI) -> None:
+    @app.get("/api/models", responses={400: _ERRORS[400]}, tags=["names"])
+    def models() -> replies.ModelNames:
+        """Models that questions can name."""
+        return model_names()
+
+    @app.get("/api/devices", responses={400: _ERRORS[400]}, tags=["names"])
+    def devices() -> replies.PlaceNames:
+        """Devices and machines that questions can name."""
+        return place_names()
+
+
+def _add_questions(app: FastAPI, desk: Desk) -> None:
+    """One route a question; each answers what the command of its name does."""
+
+    def reply(content: bytes) -> Response:
+        return Response(content, media_type="application/json")
+
+    @app.post("/api/forecast", responses=_ANSWER, tags=["questions"])
+    async def forecast(asked: ask.ForecastQuestion) -> Response:
+        """What will this run take: time, memory, money, energy?"""
+        return reply(await desk.answer("forecast", asked))
+
+    @app.post("/api/memory", responses=_ANSWER, tags=["questions"])
+    async def memory(asked: ask.MemoryQuestion) -> Response:
+        """Does one step fit, and which batch is the largest that does?"""
+        return reply(await desk.answer("memory", asked))
+
+    @app.post("/api/layers", responses=_ANSWER, tags=["questions"])
+    async def layers(asked: ask.LayersQuestion) -> Response:
+        """What does each layer ask for: shapes, parameters, flop, bytes?"""
+        return reply(await desk.answer("layers", asked))
+
+    @app.post("/api/explain", responses=_ANSWER, tags=["questions"])
+    async def explain(asked: ask.ExplainQuestion) -> Response:
+        """Why does a step take so long, and what would help?"""
+        return reply(await desk.answer("explain", asked))
+
+    @app.post("/api/scale", responses=_ANSWER, tags=["questions"])
+    async def scale(asked: ask.ScaleQuestion) -> Response:
+        """What do more devices bring?"""
+        return reply(await desk.answer("scale", asked))
+
+    @app.post("/api/plan", responses=_ANSWER, tags=["questions"])
+    async def plan(asked: ask.PlanQuestion) -> Response:
+        """What should be rented?"""
+        return reply(await desk.answer("plan", asked))
+
+
+def _add_uploads(app: FastAPI, shelf: Shelf, present: Presenters, limits: Limits) -> None:
+    gate = Gate(limits.n_readers, limits.n_readers_waiting)
+    presenter = f"{present.converge.__module__}:{present.converge.__qualname__}"
+
+    @app.post("/api/models", responses=_ERRORS, openapi_extra=_BODY, tags=["uploads"])
+    async def upload_model(
+        request: Request,
+        name: FileName,
+        seqlen: Annotated[int | None, Query(ge=1, le=1_048_576)] = None,
+        image_size: Annotated[int | None, Query(ge=1, le=8192)] = None,
+        n_classes: Annotated[int | None, Query(ge=1, le=10_000_000)] = None,
+    ) -> replies.Uploaded:
+        """Keeps a model for questions: an ONNX file, a saved trace or a Hugging Face config.json as the body.
+
+        Never code, never pickles. The file is read in a process of its own; only its trace is kept, in memory.
+        """
+        options = {"seqlen": seqlen, "image_size": image_size, "n_classes": n_classes}
+        given = {option: value for option, value in options.items() if value is not None}
+        title = plain_name(name)
+        async with gate.enter():
+            content, trace, kind = await read_model(request, title, given, limits)
+        return replies.Uploaded(
+            id=shelf.put(content, trace),
+            name=title,
+            kind=kind,
+            n_parameters=trace.n_parameters,
+            n_ops=trace.graph.n_ops,
+            assumptions=list(trace.assumptions),
+        )
+
+    @app.post("/api/converge", responses=_ANSWER, openapi_extra=_BODY, tags=["uploads"])
+    async def converge(request: Request, asked: Annotated[ask.LogQuestion, Query()]) -> Response:
+        """Where will this run end? The body is its log so far: CSV, JSON lines, TensorBoard, plain text and others."""
+        async with gate.enter():
+            content = await read_log(request, asked, presenter, limits)
+        return Response(content, media_type="application/json")
+
+
+def _add_page(app: FastAPI) -> None:
+    files = page_files()
+
+    async def page(request: Request) -> Response:
+        return send_file(files[request.url.path.removeprefix("/") or "index.html"], request)
+
+    for name in files:
+        path = "/" if name == "index.html" else f"/{name}"
+        app.add_api_route(path, page, methods=["GET"], include_in_schema=False)

@@ -1,0 +1,47 @@
+"""The few numbers that people came for, one card a place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from traincast.report.table import Show, show_value
+
+if TYPE_CHECKING:
+    from traincast.planning.answer import Answer
+
+_ROWS: dict[str, tuple[str, Show]] = {
+    "total_s": ("total time", "duration"),
+    "cost_usd": ("cost", "usd"),
+    "step_s": ("one step", "duration"),
+}
+
+
+def cards_of(answers: Sequence[Answer]) -> list[dict[str, object]]:
+    """Each with its values as people read them; what is not known is left out."""
+    return [{"title": _title(answer), "fits": answer.forecast.fits, "rows": _rows(answer)} for answer in answers]
+
+
+def _title(answer: Answer) -> str:
+    """With the devices, where the place is called otherwise."""
+    question, place = answer.forecast.question, answer.forecast.place
+    devices = question.device.name if question.n_devices == 1 else f"{question.n_devices}x{question.device.name}"
+    return place if devices == place else f"{place}: {devices}"
+
+
+def _rows(answer: Answer) -> list[dict[str, str]]:
+    forecast = answer.forecast
+    rows = []
+    for name, (label, show) in _ROWS.items():
+        value = getattr(forecast, name)
+        if value is None:
+            continue
+        low, high = forecast.interval(name)
+        spread = "" if low == high else f"{show_value(low, show)} to {show_value(high, show)}"
+        rows.append({"label": label, "value": show_value(value, show), "detail": spread})
+    usable = show_value(forecast.question.device.usable_memory_bytes, "bytes")
+    verdict = f"fits in {usable}" if forecast.fits else f"does NOT fit in {usable}"
+    rows.append({"label": "memory", "value": show_value(forecast.peak_memory_bytes, "bytes"), "detail": verdict})
+    speed = f"{show_value(forecast.samples_per_s, 'ratio')} samples/s"
+    rows.append({"label": "speed", "value": speed, "detail": f"bound by {forecast.bound_by}"})
+    return rows

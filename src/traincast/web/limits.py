@@ -1,0 +1,28 @@
+"""What one request may cost. A server that others can reach has to survive all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MIB = 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Sizes in bytes, times in seconds; a request beyond them is refused with a sentence."""
+
+    question_bytes: int = 64 * 1024
+    upload_bytes: int = 128 * MIB
+    body_s: float = 60.0  # from the first to the last byte of a request
+    idle_s: float = 15.0  # a connection on which no request is under way
+    reading_s: float = 60.0  # of an uploaded file, in a process of its own
+    reading_memory_bytes: int = 6 * 1024 * MIB  # addresses, of which torch alone takes more than half
+    trace_bytes: int = 32 * MIB
+    trace_ops: int = 60_000  # eight times those of gpt2-large
+    n_uploads: int = 16  # models that are kept; the one that was not asked for longest goes first
+    n_workers: int = 1  # questions at once: more would only fight for the interpreter, and none be done sooner
+    n_waiting: int = 200
+    n_readers: int = 2
+    n_readers_waiting: int = 8
+    kept_answers: int = 512
+    kept_answer_bytes: int = 48 * MIB

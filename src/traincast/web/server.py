@@ -1,0 +1,66 @@
+"""Runs the application until somebody stops it."""
+
+from __future__ import annotations
+
+import socket
+import threading
+
+import uvicorn
+
+from traincast.web.app import make_app
+from traincast.web.connections import protocol_with
+from traincast.web.limits import Limits
+from traincast.web.presenting import Presenters
+
+_BACKLOG = 256
+_WARM_ON = "A100-SXM4-80GB"
+_WARM_IN = ("fp32", "amp-fp16", "amp-bf16")
+
+
+def bound_socket(host: str, port: int) -> socket.socket:
+    """A socket that listens; who asks before the server runs waits for it."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # With its protocol named, asyncio sends small pieces at once; without, a reply waits 40 ms for the client.
+    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((host, port))
+        made.listen(_BACKLOG)
+    except OSError:
+        made.close()
+        raise
+    return made
+
+
+def make_server(present: Presenters, *, host: str = "127.0.0.1", limits: Limits | None = None) -> uvicorn.Server:
+    """A server that is not running yet."""
+    limits = limits or Limits()
+    config = uvicorn.Config(
+        make_app(present, limits=limits, host=host),
+        http=protocol_with(limits.idle_s),
+        ws="none",
+        lifespan="off",
+        log_level="warning",
+        server_header=False,
+        timeout_keep_alive=int(limits.idle_s),
+        timeout_graceful_shutdown=3,
+    )
+    return uvicorn.Server(config)
+
+
+def warm_up() -> threading.Thread:
+    """Works out once, beside the server, what every first question about a zoo model would wait for."""
+
+    def work() -> None:
+        from traincast.api.answering import answers
+        from traincast.web.registers import model_names
+        from traincast.web.shelf import Shelf
+
+        shelf = Shelf(n_uploads=0)
+        for precision in _WARM_IN:
+            for model in model_names().models:
+                answers(shelf.find(model.name), [_WARM_ON], [8], precision=precision)
+
+    thread = threading.Thread(target=work, name="warm-up", daemon=True)
+    thread.start()
+    return thread

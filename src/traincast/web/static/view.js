@@ -1,0 +1,107 @@
+// Draws an answer: cards, charts, remarks, tables. Text goes in as text, never as HTML.
+
+const dark = window.matchMedia("(prefers-color-scheme: dark)");
+const touch = window.matchMedia("(pointer: coarse)");
+const drawn = new Map();
+const MOST_BESIDE = 4; // series: a chart with more, and so many names, gets the whole width
+
+export function make(tag, { text, ...attributes } = {}, ...children) {
+  const element = document.createElement(tag);
+  if (text !== undefined) element.textContent = text;
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children.filter(Boolean));
+  return element;
+}
+
+// `lead` is the place of the table that is the answer itself; the others are folded.
+export function showAnswer(target, answer, lead) {
+  clear(target);
+  const first = lead === undefined ? null : answer.tables.at(lead);
+  const tables = answer.tables.filter((one) => one !== first);
+  const warnings = answer.notes.filter((note) => note.startsWith("Warning: "));
+  const others = answer.notes.filter((note) => !note.startsWith("Warning: "));
+  const charts = answer.charts.map((chart) => ({ ...chart, place: chartPlace(chart) }));
+  target.append(...[
+    make("h3", { text: answer.title }),
+    answer.subtitle && make("p", { class: "subtitle", text: answer.subtitle }),
+    answer.cards?.length && make("div", { class: "cards" }, ...answer.cards.map(card)),
+    first && table(first),
+    list(warnings, "notes warning"),
+    charts.length && make("div", { class: "charts" }, ...charts.map((chart) => chart.place)),
+    folded(`Tables (${tables.length})`, tables.map(table)),
+    folded(`What was counted and assumed (${others.length})`, others.length ? [list(others, "notes")] : []),
+  ].filter(Boolean));
+  for (const chart of charts) draw(chart.place.querySelector(".chart"), chart.figure);
+}
+
+export function showProblem(target, sentence) {
+  clear(target);
+  target.append(make("p", { class: "problem", text: sentence }));
+}
+
+export function showHint(target, sentence) {
+  clear(target);
+  target.append(make("p", { class: "hint", text: sentence }));
+}
+
+function clear(target) {
+  for (const place of target.querySelectorAll(".chart")) {
+    drawn.delete(place);
+    window.Plotly.purge(place);
+  }
+  target.replaceChildren();
+}
+
+function card(content) {
+  const rows = content.rows.flatMap((row) => [
+    make("dt", { text: row.label }),
+    make("dd", { text: row.value, class: row.label.replaceAll(" ", "-") }, row.detail && make("small", { text: row.detail })),
+  ]);
+  return make("article", { class: content.fits ? "card" : "card bad" }, make("h3", { text: content.title }), make("dl", {}, ...rows));
+}
+
+function chartPlace(chart) {
+  const isBroad = chart.figure.data.length > MOST_BESIDE;
+  return make("figure", { class: isBroad ? "broad" : "half" },
+    make("figcaption", { text: chart.title }), make("div", { class: "chart", role: "img", "aria-label": chart.title }));
+}
+
+function list(notes, name) {
+  return notes.length ? make("ul", { class: name }, ...notes.map((text) => make("li", { text }))) : null;
+}
+
+function folded(title, content) {
+  return content.length ? make("details", {}, make("summary", { text: title }), ...content) : null;
+}
+
+function table(content) {
+  const kind = (place) => (content.is_numeric[place] ? "number" : "text");
+  const head = content.headers.map((text, place) => make("th", { text, class: kind(place), scope: "col" }));
+  const rows = content.rows.map((row) =>
+    make("tr", {}, ...row.map((text, place) => make("td", { text, class: kind(place) }))));
+  return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": content.title || "Table" },
+    make("table", {}, make("caption", { text: content.title }),
+      make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows)),
+    list(content.notes, "notes"));
+}
+
+// Colours of axes and text follow the page. Buttons are listed one by one: plotly's own choice uploads charts.
+function themed(layout) {
+  const css = getComputedStyle(document.documentElement);
+  const [ink, line, paper, quiet] = ["--ink", "--line", "--paper", "--quiet"].map((name) => css.getPropertyValue(name).trim());
+  const axis = { gridcolor: line, zerolinecolor: line, linecolor: line };
+  const narrow = window.innerWidth < 640;
+  return { ...layout, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+    font: { ...layout.font, color: ink, size: narrow ? 11 : 12 }, hoverlabel: { bgcolor: paper, font: { color: ink } },
+    modebar: { bgcolor: "rgba(0,0,0,0)", color: quiet, activecolor: ink }, dragmode: touch.matches ? false : "zoom",
+    margin: { l: narrow ? 46 : 64, r: 10, t: 24, b: 50 },
+    xaxis: { ...layout.xaxis, ...axis }, yaxis: { ...layout.yaxis, ...axis } };
+}
+
+function draw(place, figure) {
+  drawn.set(place, figure);
+  window.Plotly.react(place, figure.data, themed(figure.layout), { responsive: true, displaylogo: false,
+    displayModeBar: touch.matches ? false : "hover", modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]] });
+}
+
+dark.addEventListener("change", () => drawn.forEach((figure, place) => draw(place, figure)));

@@ -1,0 +1,68 @@
+"""A client of the application, a server on a free port, and a browser."""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import socket
+import threading
+
+import pytest
+from playwright.sync_api import sync_playwright
+from starlette.testclient import TestClient
+
+from traincast.cli.web_documents import presenters
+from traincast.web.app import make_app
+from traincast.web.limits import Limits
+from traincast.web.server import bound_socket, make_server
+
+
+@pytest.fixture(scope="session")
+def client():
+    with TestClient(make_app(presenters()), base_url="http://localhost") as made:
+        yield made
+
+
+@contextlib.contextmanager
+def running(limits=None):
+    """The address of a server that runs in a thread until the end of the block."""
+    listening: socket.socket = bound_socket("127.0.0.1", 0)
+    server = make_server(presenters(), limits=limits)
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])), daemon=True)
+    thread.start()
+    try:
+        yield listening.getsockname()
+    finally:
+        server.should_exit = True
+        thread.join(timeout=10)
+        listening.close()
+
+
+@pytest.fixture(scope="session")
+def server():
+    """One with short patience, for those who try it."""
+    with running(Limits(body_s=1.0, idle_s=0.6)) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def page_address():
+    with running() as (host, port):
+        yield f"http://{host}:{port}/"
+
+
+def _browser_path() -> str | None:
+    return os.environ.get("TRAINCAST_BROWSER") or next(
+        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+    )
+
+
+@pytest.fixture(scope="module")  # no longer: while it is open, no other test can have an event loop of its own
+def browser():
+    path = _browser_path()
+    if path is None:
+        pytest.skip("The page is tested in a real browser: install chromium (Debian: apt-get install chromium).")
+    with sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])  # CI runs as root
+        yield opened
+        opened.close()

@@ -1,0 +1,162 @@
+"""What the API answers: what the commands answer, in JSON, and one sentence where there is no answer."""
+
+import pytest
+
+import traincast as tc
+
+_RUN = {"model": "resnet18", "batch_size": 32, "n_samples": 50_000, "n_epochs": 3}
+_STEP = {"model": "resnet18", "batch_size": 32}
+
+
+def ask(client, what, **question):
+    reply = client.post(f"/api/{what}", json=question)
+    assert reply.status_code == 200, reply.text
+    return reply.json()
+
+
+def problem(client, what, **question):
+    reply = client.post(f"/api/{what}", json=question)
+    assert 400 <= reply.status_code < 500
+    return reply.json()["error"]
+
+
+def test_a_forecast_is_that_of_the_python_api(client):
+    answer = ask(client, "forecast", **_RUN, on=["T4"], precision="amp-fp16", optimizer="adam")
+    expected = tc.forecast("resnet18", "T4", 32, n_samples=50_000, n_epochs=3, precision="amp-fp16", optimizer="adam")
+    (found,) = answer["data"]["forecasts"]
+    assert found["total_s"] == pytest.approx(expected.total_s)
+    assert found["peak_memory_bytes"] == expected.peak_memory_bytes
+    assert answer["charts"][0]["figure"]["data"]
+
+
+def test_cards_hold_what_people_came_for(client):
+    answer = ask(client, "forecast", **_RUN, on=["g4dn.xlarge", "T4"])
+    titles = [card["title"] for card in answer["cards"]]
+    assert titles == ["g4dn.xlarge: T4", "T4"]
+    rows = {row["label"]: row for row in answer["cards"][0]["rows"]}
+    assert set(rows) == {"total time", "cost", "one step", "memory", "speed"}
+    assert rows["cost"]["value"].startswith("$")
+    assert rows["memory"]["detail"].startswith("fits in ")
+
+
+@pytest.mark.parametrize(
+    ("what", "question", "chart"),
+    [
+        ("memory", {**_STEP, "on": "T4"}, "Bytes alive"),
+        ("layers", {**_STEP, "on": "T4"}, "Flop of one step"),
+        ("explain", {**_STEP, "on": "T4"}, "Roofline"),
+        ("scale", {**_RUN, "on": "V100-SXM2-16GB", "n_devices": [1, 2, 4]}, "Throughput"),
+        ("plan", {**_RUN, "deadline_s": 86_400, "max_gpus": 4, "max_nodes": 1}, "Time and cost"),
+    ],
+)
+def test_every_question_has_tables_and_its_chart(client, what, question, chart):
+    answer = ask(client, what, **question)
+    assert answer["tables"]
+    assert answer["data"]
+    assert any(chart in one["title"] for one in answer["charts"])
+    for table in answer["tables"]:
+        assert all(len(row) == len(table["headers"]) == len(table["is_numeric"]) for row in table["rows"])
+
+
+def test_a_machine_with_one_device_is_scaled_as_several_of_it(client):
+    answer = ask(client, "scale", **_RUN, on="g4dn.xlarge")
+    assert answer["title"] == "resnet18 on 1, 2, 4, 8 x T4"
+
+
+def test_names_are_listed_and_can_be_asked_about(client):
+    models = client.get("/api/models").json()["models"]
+    places = client.get("/api/devices").json()
+    assert {"resnet50", "bert-base"} <= {model["name"] for model in models}
+    assert "T4" in {device["name"] for device in places["devices"]}
+    assert "p3.2xlarge" in {machine["name"] for machine in places["machines"]}
+    assert "AWS" in places["providers"]
+
+
+@pytest.mark.parametrize(
+    "model", ["/etc/passwd", "../secret.trace", "model.py:make", "file.onnx", "http://example.org/m.onnx", "resnet"]
+)
+def test_a_model_is_a_name_and_never_a_path(client, model):
+    assert problem(client, "forecast", model=model, on=["T4"]).startswith(f"No model named '{model}'.")
+
+
+@pytest.mark.parametrize("on", ["/tmp/cluster.toml", "cluster.toml", "this-machine", "4xcluster.toml", "no such GPU"])
+def test_a_place_is_a_name_and_never_a_file(client, on):
+    sentence = problem(client, "forecast", model="resnet18", on=[on])
+    assert sentence.startswith(("No device named", f"'{on}' is no place"))
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ({"batch_size": 0}, "batch_size: Input should be greater than or equal to 1."),
+        ({"precision": "int1"}, "precision: Input should be 'fp32'"),
+        ({"on": []}, "on: List should have at least 1 item"),
+        ({"devices": "/etc/passwd"}, "devices: Extra inputs are not permitted."),
+        ({"on": ["9999xT4"]}, "'9999xT4' has 9,999 devices: the page answers from 1 to 512."),
+        ({"model": "upload-0"}, "The upload 'upload-0' is not kept any more: upload the file again."),
+        ({"on": ["2x4xT4"]}, "name the link between them after an @"),
+    ],
+)
+def test_what_cannot_be_answered_gets_one_sentence(client, question, words):
+    asked = {**_STEP, "on": ["T4"], **question}
+    assert words in problem(client, "forecast", **asked)
+
+
+def test_an_unknown_provider_is_told_which_there_are(client):
+    assert "AWS" in problem(client, "plan", **_RUN, provider="Nobody")
+
+
+def test_what_is_no_json_is_told_so(client):
+    reply = client.post("/api/forecast", content=b"\xff\x00{", headers={"content-type": "application/json"})
+    assert reply.status_code in (400, 422)
+    assert reply.json()["error"]
+
+
+def test_the_same_question_is_worked_on_once(client):
+    question = {**_STEP, "on": ["V100-PCIe-32GB"]}
+    assert ask(client, "forecast", **question) == ask(client, "forecast", **question)
+
+
+def test_a_question_that_is_too_long_is_not_read(client):
+    reply = client.post("/api/forecast", content=b" " * 100_000, headers={"content-type": "application/json"})
+    assert reply.status_code == 413
+    assert reply.json() == {"error": "The request is larger than 64 KiB, the most that is taken."}
+
+
+def test_replies_say_what_a_browser_may_do_with_them(client):
+    for path in ("/", "/app.js", "/api/models", "/nowhere"):
+        headers = client.get(path).headers
+        policy = headers["content-security-policy"]
+        assert "script-src 'self';" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+
+
+@pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "", "a b", "[::1"])
+def test_a_name_that_is_not_this_server_is_refused(client, host):
+    assert client.get("/api/models", headers={"host": host}).status_code == 400
+
+
+@pytest.mark.parametrize("host", ["localhost:8000", "127.0.0.1", "[::1]:80", "192.168.1.7:8000"])
+def test_addresses_and_localhost_are_answered(client, host):
+    assert client.get("/api/models", headers={"host": host}).status_code == 200
+
+
+def test_another_site_may_not_ask(client):
+    reply = client.post("/api/forecast", json={**_STEP, "on": ["T4"]}, headers={"origin": "http://evil.example"})
+    assert reply.status_code == 403
+    own = client.post("/api/forecast", json={**_STEP, "on": ["T4"]}, headers={"origin": "http://localhost"})
+    assert own.status_code == 200
+
+
+def test_files_of_the_page_are_sent_once(client):
+    first = client.get("/plotly.min.js")
+    assert first.headers["content-type"].startswith("text/javascript")
+    again = client.get("/plotly.min.js", headers={"if-none-match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+@pytest.mark.parametrize("path", ["/static/app.js", "/../app.py", "/%2e%2e/app.py", "/index.html/../../x"])
+def test_only_known_files_are_served(client, path):
+    assert client.get(path).status_code == 404

@@ -1,0 +1,46 @@
+"""Places that a request names: any text is a place of the tables or an error, and the disk is never asked."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from traincast.errors import InputError
+from traincast.forecasting.place import find_place
+from traincast.web.places import device_of, place_of, place_to_scale
+
+_PIECES = st.sampled_from(
+    ["4x", "2x", "0x", "T4", "p3.16xlarge", "@", "50Gb/s", "/", "..", ".toml", "this-machine", " of ", "~", "\\", "x"]
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [("t4", "T4"), ("4 x t4", "4xT4"), ("2x4xT4@50Gb/s", "2x4xT4@50Gb/s"), ("2xp3.16xlarge", "2xp3.16xlarge")],
+)
+def test_names_become_those_of_the_tables(text, place):
+    assert place_of(text) == place
+
+
+@given(st.lists(_PIECES | st.text(max_size=6), max_size=6).map("".join))
+def test_whatever_is_let_through_is_a_place_without_any_file(text):
+    try:
+        place = place_of(text)
+    except InputError:
+        return
+    assert "toml" not in place
+    assert "this-machine" not in place
+    try:
+        find_place(place)
+    except InputError:
+        return  # such as nodes without a link between them
+
+
+def test_a_machine_stands_for_its_device_where_one_is_asked_for():
+    assert device_of("p3.16xlarge") == "V100-SXM2-16GB"
+
+
+@pytest.mark.parametrize(
+    ("text", "scaled"), [("T4", "T4"), ("p3.16xlarge", "p3.16xlarge"), ("g4dn.xlarge", "8xg4dn.xlarge")]
+)
+def test_what_is_scaled_holds_several_devices(text, scaled):
+    assert place_to_scale(text) == scaled

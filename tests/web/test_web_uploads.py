@@ -1,0 +1,187 @@
+"""Uploads: models and logs are read in a process of their own, and nothing in them can do more than be refused."""
+
+import json
+import pickle
+import zlib
+
+import pytest
+from starlette.testclient import TestClient
+
+import traincast as tc
+from traincast.cli.web_documents import presenters
+from traincast.web.app import make_app
+from traincast.web.limits import Limits
+from traincast.web.uploads import plain_name
+
+_LOG = "step,loss,seconds\n" + "".join(
+    f"{step},{0.5 + 4.0 / (1 + step / 50):.5f},{0.25 * step:.2f}\n" for step in range(10, 400, 10)
+)
+
+
+_BOMB = b"traincast-trace 1\n" + zlib.compress(bytes(200 * 2**20))
+
+
+def upload(client, name, content, **options):
+    return client.post("/api/models", params={"name": name, **options}, content=content)
+
+
+def refused(client, name, content):
+    reply = upload(client, name, content)
+    assert reply.status_code == 422, reply.text
+    assert "/tmp" not in reply.text
+    return reply.json()["error"]
+
+
+@pytest.fixture(scope="module")
+def saved_trace(tmp_path_factory):
+    path = tmp_path_factory.mktemp("saved") / "mine.trace"
+    tc.load_model("alexnet").save(path)
+    return path.read_bytes()
+
+
+def test_a_saved_trace_can_be_asked_about_like_a_zoo_model(client, saved_trace):
+    found = upload(client, "mine.trace", saved_trace).json()
+    assert (found["kind"], found["name"]) == ("trace", "mine.trace")
+    question = {"batch_size": 64, "on": ["T4"]}
+    own, zoo = (client.post("/api/forecast", json={"model": model, **question}) for model in (found["id"], "alexnet"))
+    assert own.json()["data"]["forecasts"][0]["step_s"] == zoo.json()["data"]["forecasts"][0]["step_s"]
+    assert upload(client, "again.trace", saved_trace).json()["id"] == found["id"]
+
+
+def test_the_oldest_upload_makes_room(saved_trace):
+    with TestClient(make_app(presenters(), limits=Limits(n_uploads=0)), base_url="http://localhost") as small:
+        found = upload(small, "mine.trace", saved_trace).json()
+        reply = small.post("/api/memory", json={"model": found["id"]})
+    assert "upload the file again" in reply.json()["error"]
+
+
+def test_a_hugging_face_config_is_captured(client):
+    config = {"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 2, "n_positions": 64, "vocab_size": 1000}
+    reply = upload(client, "config.json", json.dumps(config), seqlen=32)
+    assert reply.status_code == 200, reply.text
+    found = reply.json()
+    assert found["kind"] == "config"
+    assert found["n_parameters"] == 1000 * 64 + 64 * 64 + 2 * (12 * 64**2 + 13 * 64) + 2 * 64
+
+
+def test_an_onnx_file_is_captured(client):
+    reply = upload(client, "net.onnx", _onnx_network())
+    assert reply.status_code == 200, reply.text
+    assert (reply.json()["kind"], reply.json()["n_parameters"]) == ("onnx", 8 * 4)
+
+
+def test_an_onnx_file_cannot_name_other_files(client):
+    sentence = refused(client, "net.onnx", _onnx_network("../../../../etc/passwd"))
+    assert "points outside the directory" in sentence
+
+
+def _onnx_network(shape_from: str | None = None) -> bytes:
+    """A linear layer; with `shape_from`, a reshape before it whose sizes are said to lie in that file."""
+    import numpy as np
+    from onnx import TensorProto, helper, numpy_helper
+
+    weight = numpy_helper.from_array(np.zeros((8, 4), np.float32), "weight")
+    nodes = [helper.make_node("MatMul", ["x", "weight"], ["y"])]
+    tensors = [weight]
+    if shape_from is not None:
+        shape = TensorProto(name="shape", data_type=TensorProto.INT64, dims=[2])
+        shape.data_location = TensorProto.EXTERNAL
+        for key, value in {"location": shape_from, "offset": "0", "length": "16"}.items():
+            shape.external_data.add(key=key, value=value)
+        nodes = [
+            helper.make_node("Reshape", ["x", "shape"], ["z"]),
+            helper.make_node("MatMul", ["z", "weight"], ["y"]),
+        ]
+        tensors.append(shape)
+    graph = helper.make_graph(
+        nodes,
+        "net",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 8])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 4])],
+        tensors,
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString()
+
+
+class _Bomb:
+    def __reduce__(self):
+        return (pytest.fail, ("a pickle was opened",))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("model.pt", pickle.dumps(_Bomb()), "is a pickle or an archive, and those are never opened here"),
+        ("model.onnx", pickle.dumps(_Bomb()), "is a pickle or an archive"),
+        ("weights.bin", b"PK\x03\x04" + bytes(100), "is a pickle or an archive"),
+        ("model.py", b"import os", "is code, and code is never run here"),
+        ("config.json", b"[1, 2]", "is no JSON object"),
+        ("config.json", b'{"model_type": ', "config.json"),
+        ("net.onnx", b"\x00\x01garbage" * 50, "net.onnx"),
+        ("cut.trace", b"traincast-trace 1\nabc", "truncated or damaged"),
+        ("bomb.trace", _BOMB, "truncated or damaged"),
+        ("nothing.onnx", b"", "'nothing.onnx' is empty."),
+    ],
+)
+def test_a_bad_file_is_a_clear_message(client, name, content, words):
+    assert words in refused(client, name, content)
+
+
+def test_what_takes_too_long_or_too_much_memory_is_ended():
+    config = {"model_type": "gpt2", "n_layer": 100_000, "n_embd": 64, "n_head": 2}
+    with TestClient(make_app(presenters(), limits=Limits(reading_s=3.0)), base_url="http://localhost") as hasty:
+        assert refused(hasty, "config.json", json.dumps(config)) == "'config.json' took longer than 3 s to read."
+    tight = Limits(reading_memory_bytes=200 * 2**20)
+    with TestClient(make_app(presenters(), limits=tight), base_url="http://localhost") as small:
+        assert "memory" in refused(small, "bomb.trace", _BOMB)
+
+
+def test_a_file_that_is_too_large_is_not_read_to_its_end():
+    with TestClient(make_app(presenters(), limits=Limits(upload_bytes=2**20)), base_url="http://localhost") as small:
+        whole = upload(small, "large.onnx", bytes(2**21))
+        pieces = upload(small, "large.onnx", (bytes(2**18) for _ in range(8)))
+    for reply in (whole, pieces):
+        assert reply.status_code == 413
+        assert reply.json() == {"error": "The request is larger than 1 MiB, the most that is taken."}
+
+
+def test_a_log_is_continued_to_its_target(client):
+    reply = client.post(
+        "/api/converge", params={"name": "run.csv", "target": 0.8, "total_steps": 2000, "usd_per_hour": 4}, content=_LOG
+    )
+    assert reply.status_code == 200, reply.text
+    answer = reply.json()
+    assert answer["title"] == "Where run.csv will end"
+    assert answer["data"]["path"] == "run.csv"
+    assert answer["data"]["arrival"]["steps"]["p50"] == pytest.approx(617, rel=0.15)  # 0.5 + 4/(1 + k/50) = 0.8
+    assert answer["data"]["left_s"]["p50"] == pytest.approx(0.25 * (2000 - 390), rel=0.05)
+    assert answer["charts"]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "'run.csv' is empty."),
+        (b"hello\nworld\n", "run.csv"),
+        (bytes(range(256)) * 9, "'run.csv' is a binary file"),
+    ],
+)
+def test_a_log_without_numbers_is_told_so(client, content, words):
+    reply = client.post("/api/converge", params={"name": "run.csv"}, content=content)
+    assert reply.status_code == 422
+    assert words in reply.json()["error"]
+    assert "upload" not in reply.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("../../etc/passwd", "passwd"),
+        ("C:\\models\\net.onnx", "net.onnx"),
+        ("<script>alert(1)</script>.onnx", "script>.onnx".replace(">", "")),
+        ("a\x1b[31mb.trace", "a[31mb.trace"),
+        ("/", "the upload"),
+    ],
+)
+def test_a_file_name_is_shown_and_never_opened(given, shown):
+    assert plain_name(given) == shown

@@ -1,6 +1,7 @@
 """Runs the commands that pages show and writes what they print now:  python docs/refresh.py README.md docs/scale.md
 
-Commands of `console` blocks run in a folder with the page's `csv NAME` blocks as files; `console no-run` is left alone.
+Commands of `console` blocks run in a folder with the page's `csv NAME` blocks and docs/story/ as files; other blocks
+(`console no-run`, `console times-differ`) are left alone.
 Images that a command writes (--png) and the page shows go to docs/images. Some commands need torch, images a Chrome.
 """
 
@@ -18,7 +19,8 @@ from pathlib import Path
 
 from traincast.__main__ import run
 
-IMAGES = Path(__file__).parent / "images"
+IMAGES = Path(__file__).resolve().parent / "images"
+STORY = Path(__file__).resolve().parent / "story"
 FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^\$ traincast (?P<line>(?:[^\n]*\\\n)*[^\n]*)\n(?P<output>(?:(?!\$ ).*\n)*)", re.MULTILINE)
 
@@ -53,6 +55,7 @@ def main() -> None:
     os.environ.pop("COLUMNS", None)
     for page in [Path(name).resolve() for name in sys.argv[1:]]:
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            shutil.copytree(STORY, folder, dirs_exist_ok=True)
             text = refreshed(page.read_text(encoding="utf-8"))
             page.write_text(text, encoding="utf-8")
             for image in Path(folder).glob("*.png"):

@@ -5,6 +5,7 @@ import importlib.util
 import re
 import runpy
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,7 @@ def commands():
     for info, body in blocks(ROOT / "README.md"):
         if info != "console":
             continue
-        for part in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
+        for part in re.split(r"^\$ ", body.replace("\\\n", " "), flags=re.MULTILINE)[1:]:
             line, _, output = part.partition("\n")
             yield pytest.param(shlex.split(line), output.rstrip("\n"), id=line)
 
@@ -75,6 +76,7 @@ def test_the_zoo_page_is_what_the_traces_say():
 @pytest.mark.parametrize(("arguments", "shown"), list(commands()))
 def test_readme_commands_print_what_readme_shows(arguments, shown, capsys, monkeypatch, tmp_path):
     monkeypatch.delenv("COLUMNS", raising=False)
+    shutil.copytree(DOCS / "story", tmp_path, dirs_exist_ok=True)  # the files that README's story reads
     monkeypatch.chdir(tmp_path)
     program, *rest = arguments
     assert program == "traincast"

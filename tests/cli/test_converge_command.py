@@ -79,3 +79,30 @@ def test_bad_input_is_told_in_a_sentence(text, options, words, tmp_path, capsys)
 def test_a_missing_file_is_named(capsys):
     assert run(["converge", "nowhere.csv"]) == 2
     assert "nowhere.csv" in capsys.readouterr().err
+
+
+def test_a_whole_run_has_a_bill_beside_what_was_forecast(log, tmp_path, capsys):
+    page = tmp_path / "bill.html"
+    options = ["--total-steps", "4000", "--price", "36", "--step-s", "0.4"]
+    assert run(["converge", str(log), *options, "--html", str(page)]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("How metrics.csv ended")
+    (cost,) = [line.split() for line in text.splitlines() if line.startswith("cost")]
+    assert cost == ["cost", "$16.00", "$20.00", "0.80"]  # 4,000 steps of 0.4 and 0.5 s at a cent a second
+    assert "time until then" not in text
+    assert "Time of metrics.csv: predicted and measured" in page.read_text()
+
+
+def test_what_a_run_has_taken_so_far_is_told_without_a_forecast(log, capsys):
+    assert run(["converge", str(log), "--total-steps", "10000", "--price", "36"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("Where metrics.csv will end")
+    assert "So far" in text
+    assert "4,000 steps  33.3 min" in text
+    assert "predicted" not in text
+
+
+def test_a_log_without_a_clock_has_no_bill(log, capsys):
+    log.write_text("\n".join(line.rpartition(",")[0] for line in log.read_text().splitlines()))
+    found = answer(capsys, log, "--total-steps", 10_000, "--price", 36)
+    assert (found["spent_s"], found["spent_usd"]) == (None, None)

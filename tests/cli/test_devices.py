@@ -38,6 +38,15 @@ def test_json_has_every_figure_in_base_units_with_its_source(capsys):
     assert device["source"]
 
 
+@pytest.mark.parametrize("command", [["devices", "v100"], ["devices", "--machines", "p3"], ["models", "vgg"]])
+def test_lists_are_pages_as_well(command, tmp_path, capsys):
+    page = tmp_path / "page.html"
+    assert run([*command, "--html", str(page)]) == 0
+    assert "<td" in page.read_text()
+    assert ("Compute and memory" in page.read_text()) == (command[1] == "v100")  # what a list can be drawn as
+    capsys.readouterr()
+
+
 def test_nothing_found_is_an_answer(capsys):
     assert run(["devices", "a101"]) == 0
     out = capsys.readouterr().out

@@ -66,8 +66,9 @@ FLAGS = {
         "--on-ray",
         "--cpus-per-task",
         "--json",
+        "--html",
     },
-    "records": {"--kind", "--export", "--tables", "--import", "--json"},
+    "records": {"--kind", "--export", "--tables", "--import", "--json", "--html"},
     "converge": {
         "--target",
         "--metric",
@@ -103,8 +104,8 @@ FLAGS = {
         "--once",
         "--pattern",
         "--run",
-        "--json",
-    },
+    }
+    | OUTPUT_FLAGS,
     "transfer": {
         "--predict",
         "--family",
@@ -158,6 +159,7 @@ FLAGS = {
     }
     | OUTPUT_FLAGS,
     "train": set(),  # a group; its commands have tests of their own
+    "schedule": {"--out", "--policy", "--interval", "--restart", "--on-ray", "--cpus", "--json"},
     "simulate": {
         "--cluster",
         "--policy",
@@ -175,9 +177,9 @@ FLAGS = {
     }
     | OUTPUT_FLAGS,
     "serve": {"--host", "--port", "--max-upload", "--open"},
-    "models": {"--json"},
+    "models": {"--json", "--html"},
     "compare": {"--data", "--traces", "--set", "--method", "--by"} | OUTPUT_FLAGS,
-    "devices": {"--vendor", "--arch", "--min-memory", "--machines", "--json", "--devices"},
+    "devices": {"--vendor", "--arch", "--min-memory", "--machines", "--devices"} | OUTPUT_FLAGS,
 }
 
 

@@ -50,6 +50,11 @@ def test_json_has_base_units(path, capsys):
     }  # fmt: skip
 
 
+def test_the_table_is_a_page_as_well(path, tmp_path):
+    assert records(path, "--html", tmp_path / "page.html") == 0
+    assert "<th" in (tmp_path / "page.html").read_text()
+
+
 def test_an_export_holds_the_chosen_kind(path, tmp_path, capsys):
     assert records(path, "--kind", "op", "--export", tmp_path / "out.csv") == 0
     assert "Wrote 4 records" in capsys.readouterr().err

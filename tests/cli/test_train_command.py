@@ -45,6 +45,7 @@ def test_the_forecast_comes_first_and_stands_beside_the_measurement_at_the_end(c
         "checkpoint.pt", "log.csv", "result.json", "settings.json",
     ]  # fmt: skip
     assert "Accuracy of cifar_resnet20" in page.read_text()
+    assert "Predicted and measured time" in page.read_text()
     again = json.loads(told(capsys, *SMALL, "--json").out)  # it had ended: nothing is trained
     assert again["result"]["n_steps"] == 3
     assert again["forecast"]["stages"][0]["n_steps"] == 3

@@ -78,6 +78,19 @@ def test_json_is_one_object_a_line(log, capsys):
     assert (data["warnings"], data["n_restarts"]) == ([], 0)
 
 
+def test_what_it_saw_last_is_a_page(log, tmp_path, capsys):
+    page = tmp_path / "page.html"
+    seen = told(capsys, log, "--once", "--total-steps", 1000, "--step-s", 0.4, "--html", page)
+    assert len(seen.out.splitlines()) == 1
+    assert f"Wrote {page}" in seen.err
+    assert f"Time of {log.name}: predicted and measured" in page.read_text()
+
+
+def test_a_log_with_too_few_points_has_no_page(tmp_path, capsys):
+    file = write(tmp_path / "short.csv", rows(10, 30))
+    assert "too few points yet" in told(capsys, file, "--once", "--html", tmp_path / "page.html", code=2).err
+
+
 def test_it_ends_by_itself_when_the_run_is_over(log, capsys):
     assert told(capsys, log, "--total-steps", 400).out.rstrip().endswith(", over")
 

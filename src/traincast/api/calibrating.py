@@ -61,6 +61,20 @@ class Calibration:
             "warnings": list(self.warnings),
         }
 
+    def _repr_html_(self) -> str:
+        from traincast.report.notebook import to_notebook
+        from traincast.units import show_bytes_per_s, show_duration, show_flop_per_s, show_percent
+
+        rate = self.device.fp32_flop_per_s
+        rows = [
+            ("fp32", None if rate is None else show_flop_per_s(rate)),
+            ("memory", show_bytes_per_s(self.device.memory_bytes_per_s)),
+            ("error on steps not fitted", None if self.mean_error is None else show_percent(self.mean_error)),
+            ("took", f"{show_duration(self.seconds)}, {self.n_steps:,} steps"),
+            ("kept in", None if self.path is None else str(self.path)),
+        ]
+        return to_notebook(f"Calibration of {self.device.name}", rows, notes=self.warnings)
+
 
 def calibrate(
     device: str = "cpu", *, n_processes: int = 1, save: bool = True, on_progress: Progress | None = None

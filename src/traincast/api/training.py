@@ -141,6 +141,23 @@ class RecipeForecast:
             "warnings": self.warnings,
         }
 
+    def _repr_html_(self) -> str:
+        from traincast.report.notebook import to_notebook
+        from traincast.units import show_bytes, show_duration
+
+        rows = [
+            (
+                stage.name,
+                f"{stage.stage.n_steps:,}",
+                *(show_duration(seconds) for seconds in (stage.total_s, stage.total.low, stage.total.high)),
+                show_bytes(stage.peak_memory_bytes),
+            )
+            for stage in self.stages
+        ]
+        header = ("stage", "steps", "total", "p10", "p90", "memory")
+        title = f"On {self.place}: {show_duration(self.total_s)}"
+        return to_notebook(title, rows, header=header, notes=self.warnings)
+
 
 def forecast_stages(
     stages: Sequence[Stage],

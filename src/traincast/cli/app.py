@@ -31,6 +31,7 @@ COMMANDS = (
     "watch",
     "transfer",
     "simulate",
+    "schedule",
     "serve",
     "compare",
 )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from traincast.cli.options import AsJson
+from traincast.cli.options import AsJson, HtmlFile
 
 if TYPE_CHECKING:
     from traincast.measurement.campaign import Progress
@@ -33,6 +33,7 @@ def bench(
     ] = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Do again what could not be done.")] = False,
     as_json: AsJson = False,
+    html: HtmlFile = None,
 ) -> None:
     """How long do random layers, or single ops, take here? Resumable: the same line again does what is missing.
 
@@ -69,7 +70,7 @@ def bench(
     if latest:
         name = campaign or what
         data = {"store": str(store), "campaign": name, **asdict(latest[0])}
-        show(_document(what, store, name, latest[0]), as_json=as_json, data=data)
+        show(_document(what, store, name, latest[0]), as_json=as_json, html=html, data=data)
     if is_stopped:
         typer.echo(f"Stopped. What is done is in '{store}'; the same command again does the rest.", err=True)
         raise typer.Exit(130)

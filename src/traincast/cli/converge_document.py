@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traincast.cli.converge_bill_document import bill_table, clock_chart
 from traincast.convergence.from_loss import METRIC
 from traincast.report.chart import Chart, ReferenceLine, Series
 from traincast.report.document import Document
 from traincast.report.table import Column, Row, Table
-from traincast.units import show_duration, show_percent
+from traincast.units import show_duration, show_percent, show_usd
 
 if TYPE_CHECKING:
     from traincast.convergence.answer import Range
@@ -27,16 +28,25 @@ _WIDE = 4.0  # times: a curve that has fallen further is read on a logarithmic a
 def document_of(runs: Sequence[Status], at_batch: Sequence[AtBatch | None] = ()) -> Document:
     """A table of the runs and a chart of each."""
     names = [Path(run.log.path).name for run in runs]
-    title = f"Where {names[0]} will end" if len(runs) == 1 else f"Where {len(runs)} runs will end"
-    notes = [note for name, run in zip(names, runs, strict=True) for note in _notes(run, name if len(runs) > 1 else "")]
+    is_over = all(run.is_over for run in runs)
+    which = names[0] if len(runs) == 1 else f"{len(runs)} runs"
+    title = f"How {which} ended" if is_over else f"Where {which} will end"
+    titles = names if len(runs) > 1 else [""]
+    others = at_batch or [None] * len(runs)
+    bills = [bill_table(run, name) for run, name in zip(runs, titles, strict=True)]
+    clocks = [clock_chart(run, name) for run, name in zip(runs, names, strict=True)]
+    notes = [note for run, name in zip(runs, titles, strict=True) for note in _notes(run, name)]
     return Document(
         title=title,
         subtitle=", ".join(_subtitle(run) for run in runs[:1]) if len(runs) == 1 else "",
-        tables=tuple(
-            _table(run, name if len(runs) > 1 else "", other)
-            for name, run, other in zip(names, runs, at_batch or [None] * len(runs), strict=True)
+        tables=(
+            *(_table(run, name, other) for run, name, other in zip(runs, titles, others, strict=True)),
+            *(bill for bill in bills if bill is not None),
         ),
-        charts=tuple(_chart(run, name) for name, run in zip(names, runs, strict=True)),
+        charts=(
+            *(_chart(run, name) for name, run in zip(names, runs, strict=True)),
+            *(clock for clock in clocks if clock is not None),
+        ),
         notes=tuple(notes),
     )
 
@@ -53,20 +63,20 @@ def _table(run: Status, name: str, other: AtBatch | None) -> Table:
     rows: list[Row] = [("now", _plain(float(run.series.values[-1])), None, None)]
     if run.end is not None:
         rows.append(("at the end of the run", *_cells(run.end, _plain)))
-    if run.left_s is not None:
+    if run.left_s is not None and not run.is_over:
         rows.append(("time until then", *_cells(run.left_s, show_duration)))
-    if run.left_usd is not None:
-        rows.append(("cost until then", *_cells(run.left_usd, _usd)))
+    if run.left_usd is not None and not run.is_over:
+        rows.append(("cost until then", *_cells(run.left_usd, show_usd)))
     there = run.arrival
     if there is not None:
         rows.append((f"probability of {there.target:g}", show_percent(there.probability), None, None))
         rows.append((f"{run.unit} that reaches {there.target:g}", *_cells(there.steps, _step)))
         if there.epochs is not None and run.unit != "epoch":
             rows.append((f"epochs until {there.target:g}", *_cells(there.epochs, _step)))
-        if there.from_now_s is not None:
+        if there.from_now_s is not None and not run.is_over:
             rows.append((f"time until {there.target:g}", *_cells(there.from_now_s, show_duration)))
-        if there.cost_usd is not None:
-            rows.append((f"cost until {there.target:g}", *_cells(there.cost_usd, _usd)))
+        if there.cost_usd is not None and not run.is_over:
+            rows.append((f"cost until {there.target:g}", *_cells(there.cost_usd, show_usd)))
     if other is not None:
         batch = f"{other.target:g} at batch {other.batch_size:,.0f}"
         for words, found in ((f"step that reaches {batch}", other.steps), (f"epochs until {batch}", other.epochs)):
@@ -89,10 +99,6 @@ def _plain(value: float) -> str:
 
 def _step(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
-
-
-def _usd(value: float) -> str:
-    return f"${value:,.2f}"
 
 
 def _chart(run: Status, name: str) -> Chart:

@@ -4,10 +4,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from traincast.cli.options import AsJson, DevicesFile
+from traincast.cli.options import AsJson, DevicesFile, HtmlFile, PngFile
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from traincast.hardware.device import Device
+    from traincast.report.chart import Chart
     from traincast.report.document import Document
 
 
@@ -23,6 +26,8 @@ def devices(
         bool, typer.Option("--machines", help="Machines to rent or buy instead: links, network, price.")
     ] = False,
     as_json: AsJson = False,
+    html: HtmlFile = None,
+    png: PngFile = None,
     devices_file: DevicesFile = None,
 ) -> None:
     """Which devices are known?
@@ -30,7 +35,7 @@ def devices(
     Examples: traincast devices v100 --min-memory 32; traincast devices --machines p3
     """
     if machines:
-        _show_machines(text, as_json=as_json)
+        _show_machines(text, as_json=as_json, html=html, png=png)
         return
     from traincast.cli.show import show
     from traincast.hardware.catalog import all_devices, matching_devices
@@ -38,7 +43,7 @@ def devices(
 
     known = all_devices(devices_file)
     found = matching_devices(known, text=text, vendor=vendor, arch=arch, min_memory_bytes=min_memory_gib * GIB)
-    show(_document(found, n_known=len(known)), as_json=as_json, data={"devices": found})
+    show(_document(found, n_known=len(known)), as_json=as_json, html=html, png=png, data={"devices": found})
 
 
 def _document(found: "tuple[Device, ...]", *, n_known: int) -> "Document":
@@ -58,10 +63,46 @@ def _document(found: "tuple[Device, ...]", *, n_known: int) -> "Document":
     notes = ("Rates are dense peaks; '-' is none or not known. --json has all figures with their sources.",)
     if not found:
         notes = ("Nothing matches; 'traincast devices' without filters lists all.",)
-    return Document(title="Devices", subtitle=f"{len(found)} of {n_known} known", tables=(table,), notes=notes)
+    return Document(
+        title="Devices",
+        subtitle=f"{len(found)} of {n_known} known",
+        tables=(table,),
+        charts=_chart(found),
+        notes=notes,
+    )
 
 
-def _show_machines(text: str, *, as_json: bool) -> None:
+def _chart(found: "tuple[Device, ...]") -> "tuple[Chart, ...]":
+    """What they compute against what they move, both as sold; none where that is known of none."""
+    from traincast.report.chart import Chart, Series
+
+    known = [device for device in found if device.fp32_flop_per_s]
+    vendors = dict.fromkeys(device.vendor or "other" for device in known)
+    series = tuple(
+        Series(
+            name=vendor,
+            x=[device.memory_bytes_per_s for device in own],
+            y=[device.fp32_flop_per_s for device in own],
+            text=[device.name for device in own],
+        )
+        for vendor in vendors
+        if (own := [device for device in known if (device.vendor or "other") == vendor])
+    )
+    chart = Chart(
+        title="Compute and memory",
+        kind="scatter",
+        series=series,
+        x_label="memory bandwidth",
+        y_label="fp32",
+        x_show="bytes_per_s",
+        y_show="flop_per_s",
+        log_x=True,
+        log_y=True,
+    )
+    return (chart,) if series else ()
+
+
+def _show_machines(text: str, *, as_json: bool, html: "Path | None", png: "Path | None") -> None:
     """Those whose name, provider or device contains the text. Filters of devices say nothing about machines."""
     from traincast.cli.show import show
     from traincast.hardware.machines import all_machines, matching_machines
@@ -98,5 +139,7 @@ def _show_machines(text: str, *, as_json: bool) -> None:
     show(
         Document(title="Machines", subtitle=subtitle, tables=(table,), notes=notes),
         as_json=as_json,
+        html=html,
+        png=png,
         data={"machines": found},
     )

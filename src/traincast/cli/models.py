@@ -4,12 +4,13 @@ from typing import Annotated
 
 import typer
 
-from traincast.cli.options import AsJson
+from traincast.cli.options import AsJson, HtmlFile
 
 
 def models(
     text: Annotated[str, typer.Argument(help="Part of a name, such as resnet.", show_default=False)] = "",
     as_json: AsJson = False,
+    html: HtmlFile = None,
 ) -> None:
     """Which models are known by name?
 
@@ -48,4 +49,4 @@ def models(
         notes = (f"No zoo model has '{text}' in its name; 'traincast models' lists all.",)
     table = Table(title="Models", columns=columns, rows=rows)
     document = Document(title="Models", subtitle=f"{len(found)} of {len(ZOO)}", tables=(table,), notes=notes)
-    show(document, as_json=as_json, data={"models": data})
+    show(document, as_json=as_json, html=html, data={"models": data})

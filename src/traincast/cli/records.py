@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from traincast.cli.options import AsJson
+from traincast.cli.options import AsJson, HtmlFile
 
 if TYPE_CHECKING:
     from traincast.measurement.store import Group
@@ -27,6 +27,7 @@ def records(
         Path | None, typer.Option("--import", metavar="FILE", help="First add what others measured: a trace or CSV.")
     ] = None,
     as_json: AsJson = False,
+    html: HtmlFile = None,
 ) -> None:
     """What was measured so far, and by what?
 
@@ -48,7 +49,7 @@ def records(
 
             for path in write_public_tables(opened.rows(kind), tables):
                 typer.echo(f"Wrote {path}", err=True)
-    show(_document(store, groups), as_json=as_json, data={"store": str(store), "groups": groups})
+    show(_document(store, groups), as_json=as_json, html=html, data={"store": str(store), "groups": groups})
 
 
 def _import(store: Path, path: Path) -> None:

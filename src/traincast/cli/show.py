@@ -35,6 +35,11 @@ def show(
         typer.echo(to_json(to_dict(document) if data is None else data))
     else:
         typer.echo(_text(document), nl=False)
+    write_files(document, html=html, png=png)
+
+
+def write_files(document: Document, *, html: Path | None = None, png: Path | None = None) -> None:
+    """The page and the images that were asked for."""
     if html is not None:
         from traincast.report.files import write_file
         from traincast.report.html import to_html

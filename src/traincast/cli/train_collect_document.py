@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from traincast.recipes.collection import Grid
 
 _MOST_LINES = 12  # of a chart: more cannot be told apart
+_MOST_BARS = 40
 
 
 def plan_document(grid: Grid, n_runs: int, forecast: RecipeForecast | None) -> Document:
@@ -66,7 +67,7 @@ def collection_document(collection: Collection, forecast: RecipeForecast | None)
         title=title,
         subtitle=_hosts(done),
         tables=(Table(title="Runs", columns=columns, rows=tuple(_row(run, predicted_s) for run in done)),),
-        charts=(_losses(done),) if done else (),
+        charts=_charts(done, predicted_s) if done else (),
         notes=tuple(notes),
     )
 
@@ -88,6 +89,14 @@ def _row(run: CollectedRun, predicted_s: dict[str, float]) -> Row:
 
 def _hosts(runs: Sequence[CollectedRun]) -> str:
     return ", ".join(dict.fromkeys(f"{run.device} ({run.host})" for run in runs))
+
+
+def _charts(done: Sequence[CollectedRun], predicted_s: dict[str, float]) -> tuple[Chart, ...]:
+    from traincast.cli.train_document import times_chart
+
+    known = [run for run in done if run.name in predicted_s]
+    times = [(run.name, predicted_s[run.name], run.total_s) for run in known[:_MOST_BARS]]
+    return (_losses(done), *((times_chart(times, "run"),) if times else ()))
 
 
 def _losses(runs: Sequence[CollectedRun]) -> Chart:

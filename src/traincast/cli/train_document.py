@@ -81,6 +81,27 @@ def parts_table(stage: StageForecast, result: TrainResult) -> Table:
     return _compared("Predicted and measured", rows)
 
 
+def times_chart(rows: Sequence[tuple[str, float | None, float | None]], x_label: str = "stage") -> Chart:
+    """(name, predicted and measured seconds) as bars side by side."""
+    names = [name for name, _, _ in rows]
+    return Chart(
+        title="Predicted and measured time",
+        kind="bar",
+        series=(
+            Series(name="predicted", x=names, y=[predicted_s for _, predicted_s, _ in rows]),
+            Series(name="measured", x=names, y=[measured_s for _, _, measured_s in rows]),
+        ),
+        x_label=x_label,
+        y_label="time",
+        y_show="duration",
+    )
+
+
+def compared_chart(forecast: RecipeForecast, measured_s: Mapping[str, float]) -> Chart:
+    """The stages of `comparison_table`."""
+    return times_chart([(stage.name, stage.total_s, measured_s.get(stage.name)) for stage in forecast.stages])
+
+
 def curve_charts(result: TrainResult) -> tuple[Chart, ...]:
     """Loss and accuracy as the log has them: steps, and evaluations as points."""
     from traincast.api.logs import read_log

@@ -74,7 +74,10 @@ def result_document(result: ScalingResult, folder: Path) -> Document:
         title=f"Scaling of {settings.model}, {len(result.runs)} runs",
         subtitle=f"{_told(settings)}; {_where(result)}",
         tables=(*tables, _predictions(result)),
-        charts=tuple(make(comparison) for make in (_speedup_chart, _parts_chart) for comparison in both),
+        charts=(
+            *(make(comparison) for make in (_speedup_chart, _parts_chart) for comparison in both),
+            *_predicted_chart(result),
+        ),
         notes=(
             *_NOTES,
             *result.experiment.notes,
@@ -194,6 +197,19 @@ def _predictions(result: ScalingResult) -> Table:
         epoch = (found.epoch_s, found.low_s, found.high_s, run.epoch_s, found.epoch_s / run.epoch_s)
         rows.append((*which, *epoch, found.communication_s, run.communication_s))
     return Table(title="Predicted and measured", columns=columns, rows=tuple(rows))
+
+
+def _predicted_chart(result: ScalingResult) -> tuple[Chart, ...]:
+    """Epochs predicted beside measured; none where nothing was forecast."""
+    from traincast.cli.train_document import times_chart
+
+    found = [(run, result.experiment.forecast.of(run.cell)) for run in result.runs]
+    rows = [
+        (f"{run.cell.batch_size:,} on {run.cell.n_devices}", expected.epoch_s, run.epoch_s)
+        for run, expected in found
+        if expected is not None
+    ]
+    return (times_chart(rows, "batch on devices"),) if rows else ()
 
 
 def _speedup_chart(comparison: Comparison) -> Chart:

@@ -99,7 +99,7 @@ def scratch(
 
 
 def _document(recipe: "ScratchRecipe", forecast: "RecipeForecast", result: "TrainResult") -> "Document":
-    from traincast.cli.train_document import curve_charts, parts_table
+    from traincast.cli.train_document import curve_charts, parts_table, times_chart
     from traincast.report.document import Document
     from traincast.report.table import Column, Table
 
@@ -114,10 +114,16 @@ def _document(recipe: "ScratchRecipe", forecast: "RecipeForecast", result: "Trai
     notes = [*recipe.data.notes, f"The log is '{result.log_path}': traincast converge reads it."]
     if result.resumed_at_step is not None:
         notes.append(f"It went on from step {result.resumed_at_step:,}; times are of all its parts.")
+    expected = forecast.stages[0]
+    parts: list[tuple[str, float | None, float | None]] = [
+        ("training", expected.train_s, result.train_s),
+        ("input", expected.input_s, result.input_s),
+        ("evaluation", expected.evaluate_s, result.evaluate_s),
+    ]
     return Document(
         title=f"{recipe.model} on {recipe.data.name}: {100 * result.test_accuracy:.1f} % of the test images are right",
         subtitle=f"{recipe.settings.n_epochs} epochs of {recipe.data.train.n_samples:,} images, from scratch",
-        tables=(Table(title="Result", columns=columns, rows=(numbers,)), parts_table(forecast.stages[0], result)),
-        charts=curve_charts(result),
+        tables=(Table(title="Result", columns=columns, rows=(numbers,)), parts_table(expected, result)),
+        charts=(*curve_charts(result), times_chart(parts, "part")),
         notes=tuple(notes),
     )

@@ -20,13 +20,13 @@ def teacher_student_document(
     recipe: TeacherStudentRecipe, forecast: RecipeForecast, result: TeacherStudentResult
 ) -> Document:
     """After the run."""
-    from traincast.cli.train_document import comparison_table
+    from traincast.cli.train_document import compared_chart, comparison_table
 
     return Document(
         title=f"{result.teacher} teaches {result.student} on {recipe.data.name}: {verdict(result)}",
         subtitle=subtitle(recipe, result),
         tables=(baselines_table(result), students_table(result), comparison_table(forecast, result.stage_seconds)),
-        charts=(accuracy_chart(result),),
+        charts=(accuracy_chart(result), compared_chart(forecast, result.stage_seconds)),
         notes=(*recipe.data.notes, *remarks(recipe, result)),
     )
 

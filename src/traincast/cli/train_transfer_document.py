@@ -18,13 +18,16 @@ if TYPE_CHECKING:
 
 def transfer_document(recipe: TransferRecipe, forecast: RecipeForecast, result: TransferResult) -> Document:
     """After the run."""
+    from traincast.cli.train_document import times_chart
+
     winner = result.winner
     verdict = "every run diverged" if winner is None else f"{winner.approach} at {winner.learning_rate:g} is best"
+    times = times_table(recipe, forecast, result)
     return Document(
         title=f"{recipe.model} carried over to {recipe.target.name}: {verdict}",
         subtitle=_subtitle(recipe),
-        tables=(accuracy_table(result), times_table(recipe, forecast, result)),
-        charts=(accuracy_chart(recipe, result),),
+        tables=(accuracy_table(result), times),
+        charts=(accuracy_chart(recipe, result), times_chart([(row[0], row[2], row[5]) for row in times.rows])),
         notes=(*_verdict(recipe, result), *_remarks(recipe, result)),
     )
 

@@ -20,13 +20,13 @@ _DRAWN = {False: "as they come", True: "square root"}
 
 def weak_document(recipe: WeakRecipe, forecast: RecipeForecast, result: WeakResult) -> Document:
     """After the run."""
-    from traincast.cli.train_document import comparison_table
+    from traincast.cli.train_document import compared_chart, comparison_table
 
     return Document(
         title=f"{result.model} pretrained on noisy tags of {recipe.data.name}: {verdict(result)}",
         subtitle=subtitle(recipe, result),
         tables=(accuracy_table(result), resampling_table(result), comparison_table(forecast, result.stage_seconds)),
-        charts=(accuracy_chart(result),),
+        charts=(accuracy_chart(result), compared_chart(forecast, result.stage_seconds)),
         notes=(*recipe.data.notes, *remarks(recipe, result)),
     )
 

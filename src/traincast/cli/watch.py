@@ -1,12 +1,15 @@
 """`traincast watch`: when will the run that is going on be done, and will it be good enough?"""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from traincast.cli import converge_options as of_log
-from traincast.cli.options import AsJson
+from traincast.cli.options import AsJson, HtmlFile, PngFile
+
+if TYPE_CHECKING:
+    from traincast.cli.watch_loop import Watch
 
 
 def watch(
@@ -37,10 +40,13 @@ def watch(
     pattern: of_log.Pattern = None,
     run: of_log.OneRun = None,
     as_json: AsJson = False,
+    html: HtmlFile = None,
+    png: PngFile = None,
 ) -> None:
     """When will a run be done that is going on, and will it reach its target?
 
-    Follows a log that grows until the run is over: a screen on a terminal, a line for each update elsewhere. Examples:
+    Follows a log that grows until the run is over: a screen on a terminal, a line for each update elsewhere. What it
+    saw last is the page or image. Examples:
     traincast watch metrics.csv --total-steps 10000 --target 3.0; traincast watch metrics.csv --epochs 90 --target 0.76
     --metric accuracy --stop-if "p(target) < 0.05"
     """
@@ -74,4 +80,17 @@ def watch(
             display,
         )
         code = own.once() if once else own.follow(interval_s)
+    if html is not None or png is not None:
+        _write(own, html, png)
     raise typer.Exit(code)
+
+
+def _write(seen: "Watch", html: Path | None, png: Path | None) -> None:
+    """The page of `converge`, of the last look."""
+    from traincast.cli.converge_document import document_of
+    from traincast.cli.show import write_files
+    from traincast.errors import InputError
+
+    if seen.status is None or seen.status.curve is None:
+        raise InputError(f"'{seen.path}' has too few points yet for a forecast, so there is no page of it.")
+    write_files(document_of([seen.status]), html=html, png=png)

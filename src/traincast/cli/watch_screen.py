@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import sys
 from pathlib import PurePath
@@ -122,13 +121,13 @@ def screen_of(status: Status, *, width: int, height: int) -> RenderableType:
     from rich.markup import escape
     from rich.table import Table
 
-    from traincast.convergence.status_line import place_of
+    from traincast.convergence.status_line import facts_of, place_of
 
     parts: list[Any] = [f"[bold]{escape(PurePath(status.log.path).name)}[/]  {place_of(status)}"]
     if status.progress is not None:
         parts.append(bar_of(status.progress, min(width - 1, 60)))
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
-    rows = rows_of(status)
+    rows = facts_of(status)
     for name, cell in rows:
         table.add_row(name, cell)
     told = [f"[bold red]! {escape(sentence)}[/]" for sentence in status.warnings]
@@ -141,37 +140,6 @@ def screen_of(status: Status, *, width: int, height: int) -> RenderableType:
 def bar_of(progress: float, width: int) -> str:
     n_done = int(progress * width)
     return "█" * n_done + "░" * (width - n_done)
-
-
-def rows_of(status: Status) -> list[tuple[str, str]]:
-    """Names and what they are now, with p10 to p90."""
-    from traincast.convergence.alarms import one_of
-    from traincast.convergence.status_line import count, named, times
-    from traincast.units import show_duration, show_percent, show_usd
-
-    rows = [(named(status), f"{status.value:.4g}")]
-    if status.end is not None:
-        rows.append(("at the end", f"{status.end.p50:.4g} ({status.end.p10:.4g} to {status.end.p90:.4g})"))
-    if status.pace is not None:
-        still = f", {show_duration(status.pace.downtime_s)} stood still" if status.pace.downtime_s >= 1 else ""
-        rows.append((one_of(status.unit), f"{show_duration(status.pace.step_s)}{still}"))
-    if status.left_s is not None:
-        rows.append(("time left", "over" if status.is_over else times(status.left_s)))
-    if status.left_usd is not None:
-        rows.append(("cost left", show_usd(status.left_usd.p50)))
-    there = status.arrival
-    if there is not None:
-        rows.append((f"p({there.target:g})", show_percent(there.probability)))
-        if math.isfinite(there.steps.p50):
-            low, middle, high = (
-                count(step, status.unit) for step in (there.steps.p10, there.steps.p50, there.steps.p90)
-            )
-            rows.append((f"reached at {status.unit}", f"{middle} ({low} to {high})"))
-        if there.from_now_s is not None and math.isfinite(there.from_now_s.p50):
-            rows.append(("reached in", times(there.from_now_s)))
-        if there.cost_usd is not None and math.isfinite(there.cost_usd.p50):
-            rows.append(("cost until then", show_usd(there.cost_usd.p50)))
-    return rows
 
 
 def chart_of(status: Status, width: int, height: int) -> list[str]:

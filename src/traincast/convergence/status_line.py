@@ -25,6 +25,35 @@ def line_of(status: Status) -> str:
     return ", ".join(parts)
 
 
+def facts_of(status: Status) -> list[tuple[str, str]]:
+    """Names and what they are now, with p10 to p90."""
+    from traincast.convergence.alarms import one_of
+
+    rows = [(named(status), f"{status.value:.4g}")]
+    if status.end is not None:
+        rows.append(("at the end", f"{status.end.p50:.4g} ({status.end.p10:.4g} to {status.end.p90:.4g})"))
+    if status.pace is not None:
+        still = f", {show_duration(status.pace.downtime_s)} stood still" if status.pace.downtime_s >= 1 else ""
+        rows.append((one_of(status.unit), f"{show_duration(status.pace.step_s)}{still}"))
+    if status.left_s is not None:
+        rows.append(("time left", "over" if status.is_over else times(status.left_s)))
+    if status.left_usd is not None:
+        rows.append(("cost left", show_usd(status.left_usd.p50)))
+    there = status.arrival
+    if there is not None:
+        rows.append((f"p({there.target:g})", show_percent(there.probability)))
+        if math.isfinite(there.steps.p50):
+            low, middle, high = (
+                count(step, status.unit) for step in (there.steps.p10, there.steps.p50, there.steps.p90)
+            )
+            rows.append((f"reached at {status.unit}", f"{middle} ({low} to {high})"))
+        if there.from_now_s is not None and math.isfinite(there.from_now_s.p50):
+            rows.append(("reached in", times(there.from_now_s)))
+        if there.cost_usd is not None and math.isfinite(there.cost_usd.p50):
+            rows.append(("cost until then", show_usd(there.cost_usd.p50)))
+    return rows
+
+
 def place_of(status: Status) -> str:
     """Where the run is: steps, share, epochs; or epochs alone, where the log counts these."""
     unit, total = status.unit, status.total_steps

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ _COUNTS_FROM_0 = 100  # steps: from here on a log that ends one below its length
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class Status:
-    """What is known now. Times and costs are from the last row on."""
+    """What is known now. Times and costs that are left are from the last row on."""
 
     log: Log
     series: Series
@@ -39,6 +40,9 @@ class Status:
     arrival: Arrival | None
     warnings: tuple[str, ...]
     remarks: tuple[str, ...]  # what the log's reader and the fit did
+    spent_s: float | None = None  # so far, by the log's clock, standing still included
+    spent_usd: float | None = None
+    expected_step_s: float | None = None  # as forecast, before the run
 
     @property
     def progress(self) -> float | None:
@@ -81,6 +85,9 @@ class Status:
             "step_s": None if self.pace is None else self.pace.step_s,
             "downtime_s": None if self.pace is None else self.pace.downtime_s,
             "slower": self.slower,
+            "spent_s": self.spent_s,
+            "spent_usd": self.spent_usd,
+            "expected_step_s": self.expected_step_s,
             "left_s": _range(self.left_s),
             "left_usd": _range(self.left_usd),
             "arrival": None if self.arrival is None else self.arrival.to_dict(),
@@ -88,6 +95,13 @@ class Status:
             "warnings": list(self.warnings),
             "remarks": list(self.remarks),
         }
+
+    def _repr_html_(self) -> str:
+        from traincast.convergence.status_line import facts_of, place_of
+        from traincast.report.notebook import to_notebook
+
+        title = f"{PurePath(self.log.path).name}, {place_of(self)}"
+        return to_notebook(title, facts_of(self), notes=(*self.warnings, *self.remarks))
 
 
 def status_of(log: Log, asked: Asked, *, silent_s: float = 0.0) -> Status:
@@ -103,6 +117,7 @@ def status_of(log: Log, asked: Asked, *, silent_s: float = 0.0) -> Status:
     pace = pace_of(log)
     speed = _speed(pace, asked)
     left_s = None if speed is None or total is None else seconds_to_end(step, total, speed)
+    spent_s = _spent_s(log)
     usd_per_s = None if asked.usd_per_hour is None else asked.usd_per_hour / _S_PER_H
     return Status(
         log=log,
@@ -124,7 +139,16 @@ def status_of(log: Log, asked: Asked, *, silent_s: float = 0.0) -> Status:
             *silence_alarms(pace, silent_s),
         ),
         remarks=(*log.remarks, *(() if curve is None else curve.warnings)),
+        spent_s=spent_s,
+        spent_usd=None if spent_s is None or usd_per_s is None else spent_s * usd_per_s,
+        expected_step_s=asked.step_s,
     )
+
+
+def _spent_s(log: Log) -> float | None:
+    """The latest time in the log; None where it has no clock."""
+    clocks = [one.seconds for one in log.series if one.seconds is not None and np.isfinite(one.seconds).any()]
+    return max((float(np.nanmax(clock)) for clock in clocks), default=None)
 
 
 def _speed(pace: Pace | None, asked: Asked) -> Speed | None:

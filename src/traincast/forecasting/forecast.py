@@ -19,7 +19,7 @@ from traincast.scaling.held_memory import held_bytes_change
 from traincast.scaling.model_parallel import WHOLE
 from traincast.trace.flop import op_flop
 from traincast.trace.traffic import op_bytes
-from traincast.units import show_bytes, show_duration
+from traincast.units import show_bytes, show_duration, show_ratio, show_usd
 
 PARTS = (
     "forward_s",
@@ -253,20 +253,20 @@ class Forecast:
         )
 
     def _repr_html_(self) -> str:
-        import html
+        from traincast.report.notebook import to_notebook
 
-        low, high = (show_duration(seconds) for seconds in self.interval("step_s"))
-        rows = {
-            "step": f"{show_duration(self.step_s)} ({low} to {high})",
-            "samples/s": f"{self.samples_per_s:,.0f}",
-            "bound by": self.bound_by,
-            "memory": f"{show_bytes(self.peak_memory_bytes)}, {'fits' if self.fits else 'does not fit'}",
-        }
-        if self.total_s is not None:
-            rows["total"] = show_duration(self.total_s)
-        cells = "".join(f"<tr><th>{name}</th><td>{html.escape(text)}</td></tr>" for name, text in rows.items())
-        title = html.escape(f"{self.model} on {self.place}, batch {self.batch_size}")
-        return f"<table><caption>{title}</caption>{cells}</table>"
+        shows = {"step": ("step_s", show_duration), "samples/s": ("samples_per_s", show_ratio)}
+        shows |= {"epoch": ("epoch_s", show_duration), "total": ("total_s", show_duration)}
+        shows |= {"cost": ("cost_usd", show_usd)}
+        rows: list[tuple[str | None, ...]] = [
+            (words, show(getattr(self, name)), *(show(end) for end in self.interval(name)))
+            for words, (name, show) in shows.items()
+            if getattr(self, name) is not None
+        ]
+        rows.append(("memory", show_bytes(self.peak_memory_bytes), "fits" if self.fits else "does not fit", ""))
+        rows.append(("bound by", self.bound_by, "", ""))
+        title = f"{self.model} on {self.place}, batch {self.batch_size}"
+        return to_notebook(title, rows, header=("", "expected", "p10", "p90"), notes=self.warnings)
 
 
 def _split_warnings(question: Question) -> list[str]:

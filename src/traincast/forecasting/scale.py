@@ -20,7 +20,7 @@ from traincast.forecasting.scale_choices import Batches
 from traincast.forecasting.scale_places import Places
 from traincast.hardware.link import Link
 from traincast.scaling import speedup
-from traincast.units import show_duration
+from traincast.units import show_duration, show_percent, show_ratio
 
 _INTERVALS = ("step_s", "samples_per_s", "epoch_s", "total_s", "cost_usd")
 
@@ -216,6 +216,23 @@ class Scaling:
             f"{last.n_devices}, speedup {last.speedup:.2f}; {self.batches.of_each} per device, scaled speedup "
             f"{scaled.speedup:.2f})"
         )
+
+    def _repr_html_(self) -> str:
+        from traincast.report.notebook import to_notebook
+
+        rows = [
+            (f"{strong.n_devices}", *_told(strong), *_told(weak))
+            for strong, weak in zip(self.strong.points, self.weak.points, strict=True)
+        ]
+        measures = ("step", "speedup", "efficiency")
+        header = ("GPUs", *(f"strong: {name}" for name in measures), *(f"weak: {name}" for name in measures))
+        batches = f"a batch of {self.batches.of_all:,}, or {self.batches.of_each:,} per device"
+        return to_notebook(f"{self.model} on {self.on}: {batches}", rows, header=header, notes=self.warnings)
+
+
+def _told(point: Point) -> tuple[str, str, str]:
+    speedup, efficiency = show_ratio(point.speedup), show_percent(point.efficiency_fraction)
+    return show_duration(point.forecast.step_s), speedup, efficiency
 
 
 def scale(question: Question, places: Places, batches: Batches) -> Scaling:

@@ -81,6 +81,14 @@ class EpochMeasurement:
             "environment": self.environment.to_dict(),
         }
 
+    def _repr_html_(self) -> str:
+        from traincast.report.notebook import to_notebook
+        from traincast.units import show_duration, show_percent
+
+        rows = [(name, show_duration(each.mean), show_percent(self.share(name))) for name, each in self.phases.items()]
+        title = f"An epoch of {self.model}: {show_duration(self.epoch_s)}, {self.n_batches:,} batches"
+        return to_notebook(title, rows, header=("phase", "of a batch", "share"), notes=self.warnings)
+
 
 def measure_epoch(  # noqa: PLR0913  (a model, a loader, and the options of a step)
     runnable: Runnable,

@@ -91,6 +91,17 @@ class Measurement:
             "environment": self.environment.to_dict(),
         }
 
+    def _repr_html_(self) -> str:
+        from traincast.report.notebook import to_notebook
+        from traincast.units import show_duration
+
+        rows = [
+            (name, *(show_duration(seconds) for seconds in (each.median, each.p10, each.p90)))
+            for name, each in (("step", self.step), *self.phases.items())
+        ]
+        title = f"{self.model} on {self.environment.device}, batch {self.batch_size:,}: {self.n_steps:,} steps"
+        return to_notebook(title, rows, header=("", "median", "p10", "p90"), notes=self.warnings)
+
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Measurement:
         launch = data["launch"]

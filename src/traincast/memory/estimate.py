@@ -94,6 +94,22 @@ class StepMemory:
             "largest_batch_size": self.largest_batch_size,
         }
 
+    def _repr_html_(self) -> str:
+        from traincast.report.notebook import to_notebook
+        from traincast.units import show_bytes
+
+        parts = {**self.bytes_by_kind, "tracked peak": self.peak_bytes}
+        parts |= {"context, workspaces, allocator": self.overhead.total_bytes, "total": self.total_bytes}
+        notes = []
+        if self.device is not None:
+            usable = f"{self.device.name} ({show_bytes(self.device.usable_memory_bytes)} to use)"
+            notes.append(
+                f"It {'fits' if self.fits else 'does not fit'} {usable}; the largest batch that does is "
+                f"{self.largest_batch_size:,}."
+            )
+        title = f"Memory of {self.model}, batch {self.batch_size:,}, at its peak"
+        return to_notebook(title, [(name, show_bytes(size)) for name, size in parts.items()], notes=notes)
+
 
 def step_memory(trace: Trace, batch_size: int, *, settings: Settings, device: Device | None = None) -> StepMemory:
     """The memory of one step, lowered for the device's kind (without a device, for CUDA)."""

@@ -57,6 +57,19 @@ class Advice:
             "left_out": {one.name: one.reason for one in self.left_out},
         }
 
+    def _repr_html_(self) -> str:
+        """What would help; the forecast that it is about above."""
+        from traincast.report.notebook import to_notebook
+        from traincast.units import show_duration
+
+        rows = [
+            (one.change, f"{one.gain.speedup:.2f} x", show_duration(one.forecast.step_s), one.catch)
+            for one in self.what_ifs
+        ]
+        notes = [f"Not {one.name}: {one.reason}" for one in self.left_out]
+        helps = to_notebook("What would help", rows, header=("", "faster", "step", "but"), notes=notes)
+        return f"{self.forecast._repr_html_()}{helps}"
+
 
 def _work(work: Work) -> dict[str, Any]:
     return {

@@ -53,3 +53,12 @@ class Answer:
             "assumptions": self.assumptions,
             "version": __version__,
         }
+
+    def _repr_html_(self) -> str:
+        """The forecast's table, and a step by what bounds it."""
+        from traincast.report.notebook import to_notebook
+        from traincast.units import show_duration
+
+        rows = [(name, show_duration(seconds)) for name, seconds in self.bound_s.items()]
+        bounds = to_notebook("A step by what bounds it", rows, notes=self.assumptions)
+        return f"{self.forecast._repr_html_()}{bounds}"

@@ -187,18 +187,24 @@ class Plan:
         return f"Plan({self.model!r}: {len(self.candidates):,} candidates, {found})"
 
     def _repr_html_(self) -> str:
-        import html
+        from traincast.report.notebook import to_notebook
 
         named = {"cheapest": self.cheapest, "fastest": self.fastest, "none: nearest is": self.nearest}
-        rows = "".join(
-            f"<tr><th>{name}</th><td>{html.escape(one.place)}{' (spot)' if one.is_spot else ''}</td>"
-            f"<td>{show_duration(one.total_s)}</td><td>{html.escape(show_usd(one.cost_usd))}</td>"
-            f"<td>{100 * one.probability:.0f} %</td></tr>"
+        named |= {f"front, {place}": one for place, one in enumerate(self.pareto, start=1)}
+        rows = [
+            (
+                name,
+                f"{one.place}{' (spot)' if one.is_spot else ''}",
+                show_duration(one.total_s),
+                show_usd(one.cost_usd),
+                f"{100 * one.probability:.0f} %",
+            )
             for name, one in named.items()
             if one is not None
-        )
-        dates = html.escape(" to ".join(dict.fromkeys(self.price_dates)))
-        return f"<table><caption>{html.escape(self.model)}, prices of {dates}</caption>{rows}</table>"
+        ]
+        title = f"{self.model}, prices of {' to '.join(dict.fromkeys(self.price_dates))}"
+        notes = (*self.remarks, *self.warnings)
+        return to_notebook(title, rows, header=("", "rent", "time", "cost", "limits kept"), notes=notes)
 
 
 def _told(choice: Choice | None) -> dict[str, Any] | None:

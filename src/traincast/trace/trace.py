@@ -106,6 +106,20 @@ class Trace:
         return f"Trace({self.name!r}, {self.n_parameters:,} parameters, {self.graph.n_ops} ops, {self.mode})"
 
     def _repr_html_(self) -> str:
-        import html
+        from traincast.report.notebook import to_notebook
+        from traincast.trace.layers import by_kind
+        from traincast.units import show_bytes, show_flop, show_integer
 
-        return f"<code>{html.escape(repr(self))}</code>"
+        rows = [
+            (
+                kind.kind,
+                show_integer(kind.n_layers),
+                show_integer(kind.n_parameters),
+                show_flop(kind.forward_flop),
+                show_flop(kind.backward_flop),
+                show_bytes(kind.moved_bytes),
+            )
+            for kind in by_kind(self.layers(1))
+        ]
+        header = ("of one sample", "layers", "parameters", "forward", "backward", "bytes moved")
+        return to_notebook(repr(self), rows, header=header, notes=self.assumptions)

@@ -67,6 +67,16 @@ class Curve:
         is_there = np.isfinite(reached) if limit is None else reached <= limit
         return float(np.clip(self.weights[is_there].sum(), 0.0, 1.0))
 
+    def _repr_html_(self) -> str:
+        from traincast.report.notebook import to_notebook
+
+        places = {"last logged": self.last_step, "end": self.total_steps or 2 * self.last_step}
+        rows = [
+            (f"{name}: {step:,.6g}", *(f"{float(value):.4g}" for value in self._quantiles(step)[[1, 0, 2], 0]))
+            for name, step in places.items()
+        ]
+        return to_notebook(f"Curve ({self.family})", rows, header=("step", "p50", "p10", "p90"), notes=self.warnings)
+
     def _quantiles(self, step: ArrayLike) -> Floats:
         steps = np.atleast_1d(np.asarray(step, float))
         if not np.isfinite(steps).all() or (steps < 0).any():

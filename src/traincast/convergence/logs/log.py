@@ -100,6 +100,17 @@ class Log:
         """What one of its steps is called."""
         return "epoch" if self.counts_epochs else "step"
 
+    def _repr_html_(self) -> str:
+        from traincast.report.notebook import to_notebook
+
+        rows = [
+            (one.name, one.split, one.metric, f"{len(one):,}", f"{one.steps[-1]:,.6g}", f"{one.values[-1]:.4g}")
+            for one in self.series
+            if len(one)
+        ]
+        header = ("series", "split", "metric", "points", f"last {self.unit}", "last value")
+        return to_notebook(f"{self.path} ({self.format})", rows, header=header, notes=self.remarks)
+
     def _near(self, wanted: str) -> str:
         return close_names(wanted, [name for one in self.series for name in (one.metric, one.name)])
 

@@ -54,6 +54,9 @@ class Study:
             "warnings": list(self.warnings),
         }
 
+    def _repr_html_(self) -> str:
+        return self.predicted._repr_html_()
+
 
 def study(
     runs: Sequence[KnownRun], size: int, *, total_steps: float, family: str | None = None, size_name: str = "layers"

@@ -82,6 +82,16 @@ class Transferred:
             "warnings": list(self.warnings),
         }
 
+    def _repr_html_(self) -> str:
+        from traincast.report.notebook import to_notebook
+
+        rows = [
+            (name, *(f"{value:.4g}" for value in (one.value, one.low, one.high)))
+            for name, one in self.estimates.items()
+        ]
+        title = f"{self.family}, {self.n_layers} {self.size_name}, from {self.n_rows} runs of {self.n_models} models"
+        return to_notebook(title, rows, header=("", "p50", "p10", "p90"), notes=self.warnings)
+
 
 def predict_parameters(
     fits: Sequence[Fit], n_layers: int, *, total_steps: float, family: str | None = None, size_name: str = "layers"

@@ -1,0 +1,67 @@
+"""Real elastic jobs on a Ray cluster, under a policy that is fed with our forecasts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from traincast.launch.elastic_history import JobOutcome
+    from traincast.launch.elastic_job import ElasticJob
+    from traincast.launch.elastic_scheduler import OnEvent
+    from traincast.scheduling.job import Job
+
+RESTART_S = 5.0  # save, end the processes, start new ones, import torch, load
+
+
+def schedule(
+    jobs: Sequence[ElasticJob] | str | Path,
+    folder: str | Path,
+    *,
+    policy: str = "optimus",
+    interval_s: float = 10.0,
+    restart_s: float = RESTART_S,
+    on_ray: str = "local",
+    n_cpus: int | None = None,
+    on_event: OnEvent | None = None,
+) -> list[JobOutcome]:
+    """Train all jobs (or those of a CSV file) for real; a worker is one CPU. See `run_schedule`."""
+    from traincast.launch.elastic_job import read_elastic_jobs
+    from traincast.launch.elastic_run import run_schedule
+
+    found = read_elastic_jobs(jobs) if isinstance(jobs, str | Path) else list(jobs)
+    return run_schedule(
+        found,
+        [forecast_of(job, restart_s=restart_s) for job in found],
+        Path(folder),
+        policy=policy,
+        interval_s=interval_s,
+        on_ray=on_ray,
+        n_cpus=n_cpus,
+        on_event=on_event,
+    )
+
+
+def forecast_of(job: ElasticJob, *, restart_s: float = RESTART_S) -> Job:
+    """The job as policies know it: the seconds of the whole run with 1, 2, ... workers that divide its batch.
+
+    What the forecast is off by on these CPUs, and what gradients take on their way, is learned from the first steps.
+    """
+    from traincast.api.forecasts import forecast
+    from traincast.api.models import load_model
+    from traincast.recipes.data.load import load_dataset
+    from traincast.recipes.models import meta_model
+    from traincast.scheduling.job import Job
+    from traincast.scheduling.profile import CountProfile
+
+    data = load_dataset("digits").train
+    meta_model(job.model, data.n_classes)  # raises for what no recipe trains
+    trace = load_model(job.model, n_classes=data.n_classes, image_size=data.image_side)
+    n_steps = -(-data.n_samples // job.batch_size) * job.n_epochs
+    seconds = []
+    for n_workers in range(1, job.max_devices + 1):
+        share = -(-job.batch_size // n_workers)
+        seconds.append(forecast(trace, on="this-machine", batch_size=share).step_s * n_steps)
+    profile = CountProfile(name=job.model, seconds={"CPU": tuple(seconds)}, is_any_kind=True)
+    return Job(name=job.name, submit_s=job.submit_s, profile=profile, n_devices=job.n_devices, restart_s=restart_s)

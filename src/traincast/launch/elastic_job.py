@@ -1,0 +1,126 @@
+"""A training that a scheduler may start, stop and start again on another number of workers, and its folder."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from traincast.errors import FileFormatError, InputError
+from traincast.report.files import write_file
+
+COLUMNS = ("name", "submit_s", "model", "batch_size", "n_epochs", "n_devices", "max_devices")
+_PROGRESS, _STOP = "progress.json", "stop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElasticJob:
+    """A training from scratch on digits. The batch is divided among its workers, so it stays the same batch."""
+
+    name: str
+    submit_s: float
+    model: str
+    batch_size: int
+    n_epochs: int
+    n_devices: int  # asked for
+    max_devices: int  # an elastic policy may give so many
+
+    def __post_init__(self) -> None:
+        if not self.name or set(self.name) & set("/\\\0") or self.name.startswith("."):
+            raise InputError(f"A job cannot be named '{self.name}': its name is that of its folder.")
+        if not 1 <= self.n_devices <= self.max_devices <= self.batch_size:
+            raise InputError(
+                f"Job '{self.name}' asks for {self.n_devices} devices, at most {self.max_devices}, for a batch of "
+                f"{self.batch_size}: these should rise, from 1 on."
+            )
+
+
+def read_elastic_jobs(path: str | Path) -> list[ElasticJob]:
+    """The jobs of a CSV file."""
+    try:
+        with Path(path).open(newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file)
+            columns, rows = reader.fieldnames or (), list(enumerate(reader, start=2))
+    except OSError as error:
+        raise InputError(f"'{path}' cannot be read: {error.strerror or error}.") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise FileFormatError(f"'{path}' is not a CSV file: {error}.") from None
+    if not set(COLUMNS) <= set(columns) or not rows:
+        raise FileFormatError(f"'{path}' should hold jobs, with the columns {', '.join(COLUMNS)}.")
+    return [_job(path, line, row) for line, row in rows]
+
+
+def _job(path: str | Path, line: int, row: dict[str, str]) -> ElasticJob:
+    try:
+        counts = {name: int(row[name]) for name in COLUMNS[3:]}
+        return ElasticJob(name=row["name"], submit_s=float(row["submit_s"]), model=row["model"], **counts)
+    except InputError as error:
+        raise FileFormatError(f"'{path}', line {line}: {error}") from None
+    except (TypeError, ValueError):
+        raise FileFormatError(f"'{path}', line {line}: {', '.join(COLUMNS[3:])} should be whole numbers.") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a job is, and how fast it went since its workers met (None: they have made too few steps)."""
+
+    step: int
+    n_steps: int
+    n_workers: int
+    step_s: float | None
+
+    @property
+    def fraction(self) -> float:
+        return self.step / self.n_steps
+
+
+class JobFolder:
+    """The run's folder of a recipe, and beside it what scheduler and workers tell each other.
+
+    Both see the same folder; on several machines it is on a shared disk.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.run_path = path / "run"
+
+    @property
+    def is_finished(self) -> bool:
+        return (self.run_path / "result.json").exists()
+
+    def ask_to_stop(self, attempt: int) -> None:
+        """After the step that it is at, with a checkpoint."""
+        write_file(self.path / f"{_STOP}-{attempt}", "")
+
+    def is_asked_to_stop(self, attempt: int) -> bool:
+        return (self.path / f"{_STOP}-{attempt}").exists()
+
+    def meeting_place(self, attempt: int) -> Path:
+        """The file through which the workers of one start find each other."""
+        return self.path / f"meet-{attempt}"
+
+    def forget(self, attempt: int) -> None:
+        """What the workers of a start needed, once they are gone."""
+        for path in (self.meeting_place(attempt), self.path / f"{_STOP}-{attempt}"):
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+    def tell(self, progress: Progress) -> None:
+        content = {name: getattr(progress, name) for name in Progress.__dataclass_fields__}
+        write_file(self.path / _PROGRESS, json.dumps(content))
+
+    def told_s(self) -> float | None:
+        """When it last was, by the clock."""
+        with contextlib.suppress(OSError):
+            return (self.path / _PROGRESS).stat().st_mtime
+        return None
+
+    def progress(self) -> Progress | None:
+        """As last told."""
+        with contextlib.suppress(OSError, ValueError, TypeError):
+            content: dict[str, Any] = json.loads((self.path / _PROGRESS).read_text(encoding="utf-8"))
+            return Progress(**content)
+        return None

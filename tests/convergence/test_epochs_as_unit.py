@@ -76,10 +76,11 @@ def test_the_document_speaks_of_epochs(log, capsys):
 def test_the_watch_line_and_screen_speak_of_epochs(halves, capsys):
     assert run(["watch", str(halves), "--once", "--epochs", "20.5", "--target", "0.5"]) == 0
     assert capsys.readouterr().out.startswith("epoch 12.5 of 20.5 (61.0 %), loss ")
-    from traincast.cli.watch_screen import chart_of, rows_of
+    from traincast.cli.watch_screen import chart_of
+    from traincast.convergence.status_line import facts_of
 
     status = tc.converge(halves, n_epochs=20.5, target=0.7, learning_rate="constant")
-    names = [name for name, _ in rows_of(status)]
+    names = [name for name, _ in facts_of(status)]
     assert "an epoch" in names
     assert "reached at epoch" in names
     assert not any("step" in name for name in names)

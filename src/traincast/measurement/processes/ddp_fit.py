@@ -17,6 +17,8 @@ from scipy.optimize import nnls
 from traincast.errors import MeasurementError
 from traincast.measurement.processes.link_fit import ring_bytes
 
+_LEAST_SHARE = 1e-6  # of a step: what rounding leaves of bytes that cost nothing
+
 
 class ReducedStep(Protocol):
     """A step with its gradients reduced, and the same passes of as many processes that do not meet."""
@@ -60,7 +62,7 @@ def fit_ddp(n_processes: int, steps: Sequence[ReducedStep]) -> DdpFit:
         ]
     )
     (waiting, milliseconds, nanoseconds), _ = nnls(amounts / step_s[:, None], extra_s / step_s)
-    if not nanoseconds > 0:
+    if not (nanoseconds * amounts[:, 2] / step_s).max() > _LEAST_SHARE:
         raise MeasurementError(
             "Steps took no longer with more bytes to reduce, so they tell no bandwidth: other jobs disturbed them; "
             "calibrate again when the machine is quiet."

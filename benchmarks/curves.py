@@ -172,12 +172,7 @@ def main() -> None:
     runs = read_runs(given.data)
     drops = drops_of(runs)
     sources = sorted({run.source for run in runs})
-    priors = {
-        source: fit_priors(
-            [run for run in runs if run.source != source], [drop for drop in drops if drop.run.source != source]
-        )
-        for source in sources
-    }
+    priors = {source: fit_priors([drop for drop in drops if drop.run.source != source]) for source in sources}
     start_s = time.perf_counter()
     rows = rows_of(runs, priors)
     each_ms = 1e3 * (time.perf_counter() - start_s) / len(rows)
@@ -217,7 +212,10 @@ def final_table(rows: Sequence[Row]) -> str:
         np.mean([np.median([row.error(law) for row in rows if row.run.source == source]) for source in sources])
         for law in ("", *LAWS)
     ]
-    cells.append(["mean over sources", str(len(sources)), *(f"{value:.3g}" for value in macro), ""])
+    inside = np.mean([np.mean([row.is_inside for row in rows if row.run.source == source]) for source in sources])
+    cells.append(
+        ["mean over sources", str(len(sources)), *(f"{value:.3g}" for value in macro), f"{100 * inside:.0f} %"]
+    )
     return table(("source", "n", "ours", "Optimus", "power law", "last value", "in p10 to p90"), cells)
 
 
@@ -297,11 +295,21 @@ NOTES = """## What to know
 
 - **The noise floor** of a final value is what the last points differ by among themselves: below 0.5 % for validation
   losses of language models, a tenth for single batches, more for training losses near zero.
+- **Missed: p10 to p90 of losses should hold 75 to 85 % pooled, and 80 % should not be rejected for any source.** Fifty
+  of the 84 losses are of one script, whose runs err alike: nearly all of them end inside an interval that is as wide
+  as other sources differ (language models of two sources fall by 1.7 to 6.7 % when the rate comes down). Counted by
+  source, intervals from 20 and 40 % hold about four of five, from 60 % fewer. A factor on the width, found on the
+  sources that are left, was tried: it is 0.8 to 1.7 by source and 1.0 for all, and makes the pooled figure 92 %.
+- **Missed: training losses after milestones within a factor of 2.** Six curves of three sources, two of them fall
+  three to six times further or less far than any other run tells.
 - **How the form was chosen.** The forms of the drop (which power of the rate, noise or level as what tells it, how
   unlike one drop is to the next, how fine the grid is) were compared on these very sources, each left out in turn: nine
-  versions, whose error from 40 % was between 2.4 and 3.2 %. This is the one with the least, after a version with a
-  delay (2.96 %, better after milestones) was dropped for its steps to a target (10.5 %). So the figures flatter the
-  form, not the numbers in it.
+  versions, whose error from 40 % was between 2.4 and 3.2 %, and the one with the least was kept, after a version with a
+  delay (2.96 %, better after milestones) was dropped for its steps to a target (10.5 %). Later a fault was mended (a
+  drop that had been seen was counted again where the schedule was a guess), guesses are weighed by the points, and
+  exponentials joined with four prior shares (0.1, 0.01, 0.0001, none: 2.4 to 2.6 % from 40 %, final accuracy 4.3 to
+  3.0 points); the third was kept. A drop that depends on whether the loss is one of training (2.4 %, wider) was not
+  kept. So the figures flatter the form, not the numbers in it.
 - **MLPerf and Pollux** tell no schedule, and their accuracies jump at milestones that nobody could know of; MLPerf's
   runs also end when they are good enough.
 - **Step decay after the cliff**: once a rate has come down, the next fall is taken to be like the first, which wide

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import traincast as tc
+from traincast.convergence.curves.schedule import read_schedule
 from traincast.errors import InputError
 
 STEPS = np.arange(100, 4001, 100.0)
@@ -180,3 +181,99 @@ def test_bad_input_is_told_in_a_sentence(change, words):
     asked = {"steps": STEPS, "losses": power(STEPS)} | change
     with pytest.raises(InputError, match=words):
         tc.fit_curve(asked.pop("steps"), asked.pop("losses"), **asked)
+
+
+@given(
+    level=st.floats(0.05, 4.0),
+    share=st.floats(0.3, 0.99),
+    rates=st.sampled_from([None, "constant", "linear:0.4", "1,0.1@3000", "1,0.1@1000,0.01@6000"]),
+)
+@settings(max_examples=40, deadline=None)
+def test_the_forecast_of_the_present_is_what_is_logged(level, share, rates):
+    """Whatever the rate did so far, and whether anybody says so or not; but for the moment of a milestone."""
+    assume(min(abs(share - 0.3), abs(share - 0.6)) > 0.03)
+    steps = np.arange(50, 10_001, 50.0)
+    schedule = read_schedule(rates, steps, 10_000)
+    annealed = 0.0 if schedule is None else schedule.annealed(steps)
+    drop = 0.5 * level**-1.75 if level > 0.6 else 1.2  # about what published runs fall by
+    truth = level * power(steps, floor=0.5, scale=2.0) * np.exp(-drop * annealed)
+    seen = steps <= share * 10_000
+    curve = tc.fit_curve(steps[seen], noisy(truth[seen], 0.01), total_steps=10_000, learning_rate=rates)
+    assert curve.predict(curve.last_step) == pytest.approx(truth[seen][-1], rel=0.2)
+
+
+def test_a_log_that_begins_after_a_milestone_is_continued_from_where_it_is():
+    losses = noisy(power(STEPS, floor=0.2, scale=1.0), 0.01)
+    rates = {0: 1.0, 50: 0.1}
+    assert tc.fit_curve(STEPS, losses, total_steps=8_000, learning_rate=rates).predict(4_000) == pytest.approx(
+        power(4_000.0, floor=0.2, scale=1.0), rel=0.05
+    )
+
+
+def test_logged_stairs_tell_what_has_happened_and_stay_where_they_are():
+    logged = np.where(STEPS < 2_000, 1.0, 0.1)
+    losses = power(STEPS, floor=0.3, scale=2.0) * np.where(STEPS < 2_000, 1.0, 0.5)
+    curve = tc.fit_curve(STEPS, losses, total_steps=6_000, learning_rate=logged)
+    assert curve.predict(4_000) == pytest.approx(losses[-1], rel=0.06)
+    assert curve.predict(6_000) == pytest.approx(losses[-1], rel=0.1)
+
+
+def test_a_rate_that_is_stepped_once_an_epoch_falls_steadily():
+    steps = np.arange(10, 6_001, 10.0)
+    by_epoch = 0.5 * (1 + np.cos(np.pi * np.floor(steps / 400) * 400 / 10_000))
+    losses = noisy(power(steps, floor=1.0), 0.003)
+    asked = {"total_steps": 10_000}
+    known = tc.fit_curve(steps, losses, learning_rate="cosine", **asked)
+    logged = tc.fit_curve(steps, losses, learning_rate=by_epoch, **asked)
+    assert logged.predict(10_000) == pytest.approx(known.predict(10_000), rel=0.05)
+
+
+def test_a_curve_that_goes_on_past_the_usual_decay_is_not_taken_to_fall():
+    """At nine tenths of the run a rate that came down would have shown: the loss follows its law, so it did not."""
+    steps = np.arange(20, 10_001, 20.0)
+    losses = noisy(power(steps, floor=0.05, scale=2.0), 0.005)
+    late = steps <= 9_000
+    curve = tc.fit_curve(steps[late], losses[late], total_steps=10_000)
+    assert curve.predict(10_000) == pytest.approx(power(10_000.0, floor=0.05, scale=2.0), rel=0.1)
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        lambda k: 0.5 + 2 * np.exp(-k / 1_500),
+        lambda k: 0.3 + np.exp(-k / 800) + 4 * k**-0.4,
+        lambda k: 1.0 + 2 * np.exp(-k / 2_000) + 8 * k**-0.5,
+        lambda k: 5 * k**-0.2 + 100 / k,
+    ],
+    ids=["exponential", "exponential and power", "slow exponential and power", "two powers"],
+)
+def test_exponentials_and_sums_of_laws_end_in_or_near_the_interval(law):
+    curve = tc.fit_curve(STEPS, noisy(law(STEPS), 0.01))
+    low, high = curve.interval(10_000)
+    assert 0.97 * low <= law(10_000.0) <= 1.03 * high
+    assert curve.predict(10_000) == pytest.approx(law(10_000.0), rel=0.2)
+
+
+def test_rates_of_values_that_are_not_finite_or_not_in_order_stay_with_them():
+    losses, rates = noisy(power(STEPS), 0.003), 1.0 - STEPS / 8_000
+    order = np.random.default_rng(0).permutation(len(STEPS))
+    holey = losses[order].copy()
+    holey[3] = np.nan
+    plain = tc.fit_curve(STEPS, losses, total_steps=8_000, learning_rate=rates)
+    other = tc.fit_curve(STEPS[order], holey, total_steps=8_000, learning_rate=rates[order])
+    assert other.predict(8_000) == pytest.approx(plain.predict(8_000), rel=0.02)
+
+
+def test_steps_of_milestones_may_be_words_as_in_json():
+    losses = noisy(power(STEPS, floor=0.1, scale=1.0), 0.05)
+    asked = {"total_steps": 40_000}
+    numbers = tc.fit_curve(STEPS, losses, learning_rate={0: 1.0, 4_500: 0.1, 32_000: 0.01}, **asked)
+    words = tc.fit_curve(STEPS, losses, learning_rate={"0": 1.0, "4500": 0.1, "32000": 0.01}, **asked)
+    assert words.predict(30_000) == numbers.predict(30_000)
+
+
+def test_a_function_of_the_step_is_asked_beyond_what_was_logged():
+    losses = noisy(power(STEPS, floor=0.1, scale=1.0), 0.05)
+    falls = tc.fit_curve(STEPS, losses, learning_rate=lambda step: 1.0 if step < 6_000 else 0.1)
+    stays = tc.fit_curve(STEPS, losses, learning_rate=0.1)
+    assert falls.predict(9_000) < 0.9 * stays.predict(9_000)

@@ -1,15 +1,18 @@
-"""The family "auto": power laws above a floor along the sum of learning rates, and what a falling rate does to them.
+"""The family "auto": laws above a floor along the sum of learning rates, and what a falling rate does to them.
 
-    value = (floor + scale * (progress / last) ** -exponent) * exp(-drop * annealed)
+    value = (floor + scale * falling(progress / last)) * exp(-drop * annealed)
 
-`annealed` is how far the rate has come down (`schedule.py`). How much a curve drops for it is not in the curve before
-it happens: other runs tell (`priors.py`). Where the rate has begun to come down, the points weigh the drops.
+`falling` is a power or an exponential (`shapes.py`), `annealed` is how far the rate has come down (`schedule.py`). How
+much a curve drops for it is not in the curve before it happens: other runs tell (`priors.py`). Where the rate has begun
+to come down, the points weigh the drops; where nobody says whether it comes down, they weigh that too.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +20,9 @@ from numpy.typing import NDArray
 from traincast.convergence.curves.curve import Curve
 from traincast.convergence.curves.normal import normal_quantiles, spread_out
 from traincast.convergence.curves.points import FEWEST, Bins, Points, binned
-from traincast.convergence.curves.priors import Annealing, Priors, shipped
-from traincast.convergence.curves.schedule import Schedule, constant, usual_decay
-from traincast.convergence.curves.shapes import Shapes, fit_shapes
+from traincast.convergence.curves.priors import Priors, shipped
+from traincast.convergence.curves.schedule import Schedule, constant, usual_decays
+from traincast.convergence.curves.shapes import Shapes, falling, fit_shapes
 
 Floats = NDArray[np.float64]
 
@@ -30,41 +33,52 @@ _DROP_SHARES = np.array([0.1, 0.1, 0.1, 0.125, 0.15, 0.125, 0.1, 0.1, 0.1])
 _LEAST = 1e-9
 _NEXT_LOG_SD = 0.5
 _SEEN = 0.02  # of `annealed`: a rate that came down by less has told nothing
+# What no law knows, relative: standing still, for each power of e that the curve moves, and for the noise of one value.
+_STILL_SD, _MOVING_SD, _NOISE_SD = 0.004, 0.05, 0.3
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
-class AnnealedPowers:
-    """Members: a law, a drop, and an error of what no law knows, in standard deviations."""
+class AnnealedLaws:
+    """Members: a law, a schedule with a drop, and an error of what no law knows, in standard deviations."""
 
     exponent: Floats
+    is_exponential: NDArray[np.bool_]
     floor: Floats
     scale: Floats
     drop: Floats
     next_drop: Floats  # for what the rate has yet to come down: one fall is not like the next
     error: Floats
-    schedule: Schedule
+    schedule: NDArray[np.int64]  # which of the schedules
+    schedules: tuple[Schedule, ...]
+    first_step: float
     last_step: float
     still_sd: float
-    moving_sd: float
     top: float | None = None  # an accuracy is this minus the member's value
     raised: float = 0.0  # losses below 0 were raised by this before they were fitted
 
     def values(self, steps: Floats) -> Floats:
         """One row a member, one column a step."""
-        now, found = self._laws(np.array([self.last_step])), self._laws(steps)
-        moved = np.abs(np.log(np.maximum(found, _LEAST) / np.maximum(now, _LEAST)))
-        sd = np.where(steps > self.last_step, self.still_sd + self.moving_sd * moved, 0.5 * self.still_sd)
+        now = np.maximum(self._laws(np.array([self.last_step])), _LEAST)
+        found = np.maximum(self._laws(steps), _LEAST)
+        moved = np.abs(np.log(found / now))
+        sd = np.where(steps > self.last_step, self.still_sd + _MOVING_SD * moved, 0.5 * self.still_sd)
         found = found * np.exp(self.error[:, None] * sd)
         return found - self.raised if self.top is None else self.top - np.minimum(found, self.top)
 
     def _laws(self, steps: Floats) -> Floats:
-        whole = self.schedule.progress(np.array([self.last_step]))[0]
-        ratio = np.maximum(self.schedule.progress(steps), 1e-6 * whole) / whole
-        laws = self.floor[:, None] + self.scale[:, None] * ratio[None, :] ** -self.exponent[:, None]
-        so_far = float(self.schedule.annealed(np.array([self.last_step]))[0])
-        annealed = self.schedule.annealed(steps)
-        seen, to_come = np.minimum(annealed, so_far), np.maximum(annealed - so_far, 0.0)
-        return laws * np.exp(-self.drop[:, None] * seen[None, :] - self.next_drop[:, None] * to_come[None, :])
+        progress = self.schedules[0].progress  # the same for all: guesses do not slow a run down
+        whole = progress(np.array([self.last_step]))[0]
+        ratio = np.maximum(progress(steps), 1e-6 * whole) / whole
+        laws = self.floor[:, None] + self.scale[:, None] * falling(ratio, self.exponent, self.is_exponential)
+        seen, to_come = (parts[self.schedule] for parts in self._annealed(steps))
+        return laws * np.exp(-self.drop[:, None] * seen - self.next_drop[:, None] * to_come)
+
+    def _annealed(self, steps: Floats) -> tuple[Floats, Floats]:
+        """How far the rate came down since the first point that was fitted, and how far it has yet to, by schedule."""
+        ends = np.array([self.first_step, self.last_step])
+        begun, so_far = np.array([one.annealed(ends) for one in self.schedules]).T[:, :, None]
+        annealed = np.array([one.annealed(steps) for one in self.schedules])
+        return np.minimum(annealed, so_far) - begun, np.maximum(annealed - so_far, 0.0)
 
 
 def fit_auto(
@@ -81,28 +95,27 @@ def fit_auto(
     Without a schedule the rate may come down towards the end of the run, if that is known, or not.
     """
     known = priors or shipped()
-    noise, level = points.noise(), max(points.level(), _LEAST)
-    has_end = total_steps is not None and total_steps > points.last_step
-    chance = 1.0 if schedule is not None else known.decay_probability if has_end else 0.0
-    rates = schedule or (
-        usual_decay(total_steps) if total_steps is not None and has_end else constant(points.last_step)
-    )
-    end = np.array([max(total_steps or 0.0, points.last_step)])
-    if not rates.annealed(end)[0] > _SEEN:
-        chance = 0.0
-    before = _before_the_drop(points, rates)
-    relative = max(before.level(), _LEAST) / (top or 1.0)
-    drops, shares = _drops(known.loss if top is None else known.error, before.noise(), relative, chance)
-    laws = _weighed(_bins(points, level), rates, drops, shares)
+    schedules, chances = _schedules(schedule, points, total_steps, known.decay_probability)
+    bins = _bins(points, max(points.level(), _LEAST))
+    annealing = known.loss if top is None else known.error
+    laws: list[_Law] = []
+    for place, (rates, chance) in enumerate(zip(schedules, chances, strict=True)):
+        drops, shares = np.zeros(1), np.ones(1)
+        if rates.annealed(rates.knots).max() > _SEEN:
+            before = _before_the_drop(points, rates)
+            level = max(before.level(), _LEAST) / (top or 1.0)
+            drops = np.exp(annealing.log_drop(before.noise(), level) + annealing.log_sd * _DROP_SDS)
+            shares = _DROP_SHARES
+        laws += _fitted(bins, rates, place, drops, chance * shares)
     members, parameters = _members(laws)
     return Curve(
         family="auto",
-        members=AnnealedPowers(
+        members=AnnealedLaws(
             **members,
-            schedule=rates,
+            schedules=tuple(schedules),
+            first_step=float(bins.steps[0]),
             last_step=points.last_step,
-            still_sd=known.still_sd + known.noise_sd * noise,
-            moving_sd=known.moving_sd,
+            still_sd=_STILL_SD + _NOISE_SD * points.noise(),
             top=top,
             raised=raised,
         ),
@@ -114,6 +127,18 @@ def fit_auto(
         parameters=parameters,
         warnings=points.warnings,
     )
+
+
+def _schedules(
+    schedule: Schedule | None, points: Points, total_steps: float | None, decay_probability: float
+) -> tuple[Sequence[Schedule], Sequence[float]]:
+    """What the rate may do, and how likely each is before the curve is looked at."""
+    if schedule is not None:
+        return [schedule], [1.0]
+    if total_steps is None or total_steps <= points.last_step:
+        return [constant(points.last_step)], [1.0]
+    decays = usual_decays(total_steps)
+    return [constant(total_steps), *decays], [1 - decay_probability, *[decay_probability / len(decays)] * len(decays)]
 
 
 def _before_the_drop(points: Points, rates: Schedule) -> Points:
@@ -129,37 +154,41 @@ def _bins(points: Points, level: float) -> Bins:
     return Bins(bins.steps, np.maximum(bins.values, 1e-3 * level), bins.counts)
 
 
-def _drops(annealing: Annealing, noise: float, level: float, chance: float) -> tuple[Floats, Floats]:
-    """Drops to try and how likely they are: none at all, and those of the prior."""
-    tried = np.exp(annealing.log_drop(noise, level) + annealing.log_sd * _DROP_SDS)
-    drops, shares = np.r_[0.0, tried], np.r_[1.0 - chance, chance * _DROP_SHARES]
-    return drops[shares > 0], shares[shares > 0]
+@dataclass(frozen=True, eq=False, slots=True)
+class _Law:
+    """Laws of one schedule with one drop; `log_weight` says how likely these are."""
+
+    shapes: Shapes
+    schedule: int
+    drop: float
+    log_weight: float
 
 
-Laws = list[tuple[Shapes, float, float]]  # laws, their drop, and how likely that is
-
-
-def _weighed(bins: Bins, rates: Schedule, drops: Floats, shares: Floats) -> Laws:
-    """Laws through what the points would be at the highest rate; drops that leave points off any law lose weight."""
+def _fitted(bins: Bins, rates: Schedule, place: int, drops: Floats, shares: Floats) -> list[_Law]:
+    """Laws through what the points would be at the first one's rate; drops that leave points off a law lose weight."""
     progress, annealed = rates.progress(bins.steps), rates.annealed(bins.steps)
-    if not (rates.is_known and np.ptp(annealed) > _SEEN):
-        laws = fit_shapes(progress, bins.values, bins.counts)
-        return [(laws, drop, share) for drop, share in zip(drops.tolist(), shares.tolist(), strict=True)]
-    fitted = [fit_shapes(progress, bins.values * np.exp(drop * annealed), bins.counts) for drop in drops]
-    evidence = np.array([laws.log_evidence for laws in fitted])
-    weights = shares * np.exp(evidence - evidence.max())
-    weights /= weights.sum()
-    return list(zip(fitted, drops.tolist(), weights.tolist(), strict=True))
+    annealed = annealed - annealed[0]
+    tells = np.ptp(annealed) > _SEEN  # else all drops are as likely as before
+    found: list[_Law] = []
+    for drop, share in zip(drops.tolist(), shares.tolist(), strict=True):
+        if tells or not found:
+            shapes = fit_shapes(progress, bins.values * np.exp(drop * annealed if tells else 0.0), bins.counts)
+        found.append(_Law(shapes, place, drop, math.log(share) + shapes.log_evidence))
+    return found
 
 
-def _members(laws: Laws) -> tuple[dict[str, Floats], dict[str, float]]:
+def _members(laws: Sequence[_Law]) -> tuple[dict[str, NDArray[Any]], dict[str, float]]:
     """As many equally likely ones as are drawn from all laws, evenly and always the same; and the likeliest law."""
-    weight = np.concatenate([share * shapes.weight for shapes, _, share in laws])
-    known = {
-        name: np.concatenate([getattr(shapes, name) for shapes, _, _ in laws])
-        for name in ("exponent", "floor", "scale")
+    log_weights = np.array([law.log_weight for law in laws])
+    shares = np.exp(log_weights - log_weights.max())
+    sizes = [len(law.shapes.weight) for law in laws]
+    weight = np.concatenate([share * law.shapes.weight for share, law in zip(shares, laws, strict=True)])
+    known: dict[str, NDArray[Any]] = {
+        name: np.concatenate([getattr(law.shapes, name) for law in laws])
+        for name in ("exponent", "is_exponential", "floor", "scale")
     }
-    known["drop"] = np.concatenate([np.full(len(shapes.weight), drop) for shapes, drop, _ in laws])
+    known["drop"] = np.repeat([law.drop for law in laws], sizes)
+    known["schedule"] = np.repeat([law.schedule for law in laws], sizes)
     at = (np.arange(_N_MEMBERS) + 0.5) / _N_MEMBERS
     drawn = np.searchsorted(np.cumsum(weight) / weight.sum(), at)
     members = {name: values[drawn] for name, values in known.items()}
@@ -167,4 +196,5 @@ def _members(laws: Laws) -> tuple[dict[str, Floats], dict[str, float]]:
         _NEXT_LOG_SD * normal_quantiles(spread_out(_N_MEMBERS, math.sqrt(2.0)))
     )
     members["error"] = normal_quantiles(spread_out(_N_MEMBERS, 0.5 * (1.0 + math.sqrt(5.0))))
-    return members, {name: float(values[np.argmax(weight)]) for name, values in known.items()}
+    likeliest = int(np.argmax(weight))
+    return members, {name: float(known[name][likeliest]) for name in ("exponent", "floor", "scale", "drop")}

@@ -31,8 +31,8 @@ def fit_curve(
     """Where a run will end and when it is good enough, from what it has logged so far.
 
     `losses` may be accuracies: values between 0 and 1 that rise are taken for such unless `metric` says what they are.
-    `total_steps` is the length of the run. `learning_rate` is a function of the step, {step: rate from it on}, one rate
-    a logged value, or one a step of the run. Steps may be epochs, if all of these are.
+    `total_steps` is the length of the run. `learning_rate` is a word ("cosine"), one rate, a function of the step,
+    {step: rate from it on}, one rate a logged value, or one a step of the run. Steps may be epochs, if all of it is.
     """
     points = clean(steps, losses)
     if total_steps is not None and not (np.isfinite(total_steps) and total_steps > 0):
@@ -45,7 +45,7 @@ def fit_curve(
         raise InputError(f"There is no family '{family}'.{close_names(family, FAMILIES)} Known: {', '.join(FAMILIES)}.")
     from traincast.convergence.curves.auto import fit_auto
 
-    schedule = read_schedule(learning_rate, points.steps, total_steps)
+    schedule = read_schedule(learning_rate, np.asarray(steps, float).ravel(), total_steps)
     if (metric or _metric_of(points)) == "loss":
         raised = _raised(points)
         above = replace(points, values=points.values + raised)

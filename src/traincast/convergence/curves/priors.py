@@ -21,13 +21,13 @@ _LOG_MOST_DROP = float(np.log(3.5))  # further down no published run fell
 class Annealing:
     """How much a curve falls when the rate comes down to a hundredth: the logarithm of `drop` is linear in two logs.
 
-    A noisy curve is one that the rate holds up, so it falls far. A low one has little floor below it.
+    A noisy accuracy is one that the rate holds up, so it rises far. A low loss has little floor below it.
     """
 
     intercept: float
-    per_log_noise: float
     per_log_level: float
     log_sd: float
+    per_log_noise: float = 0.0  # of accuracies alone
 
     def log_drop(self, noise: float, level: float) -> float:
         found = self.intercept + self.per_log_noise * np.log(noise) + self.per_log_level * np.log(level)
@@ -36,16 +36,10 @@ class Annealing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Priors:
-    """Of losses, and of errors (one minus an accuracy). What is not told by members is an error of its own:
-
-    still_sd + moving_sd * (how far the curve is forecast to move) + noise_sd * (noise of one value).
-    """
+    """Of losses, and of errors (one minus an accuracy)."""
 
     loss: Annealing
     error: Annealing
-    still_sd: float
-    moving_sd: float
-    noise_sd: float
     decay_probability: float  # of a run of which only the length is known
     provenance: str = ""
 

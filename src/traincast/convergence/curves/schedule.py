@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,27 +19,31 @@ from numpy.typing import NDArray
 from traincast.errors import InputError
 
 Floats = NDArray[np.float64]
-LearningRate = Callable[[float], float] | Mapping[float, float] | Sequence[float] | NDArray[np.floating[Any]]
+LearningRate = (
+    float | str | Callable[[float], float] | Mapping[float, float] | Sequence[float] | NDArray[np.floating[Any]]
+)
 
 _KNOTS = 1024
+_FURTHEST = 100.0  # times the last step: so far a function of the step is asked where no end is known
 _LEAST_RATE = 0.01  # below a hundredth, a lower rate lowers nothing more
-_USUAL_DECAY = 0.5  # of a run, where nobody says how it decays
+_USUAL_DECAYS = (0.25, 0.5)  # over which part of a run the rate may come down, where nobody says
+_EVEN = 4.0  # levels of a steady fall differ by steps whose sizes are within this factor
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Schedule:
-    """Rates relative to the highest, linear between knots. What is not known is only what is likely."""
+    """Rates relative to the highest, linear between knots. A guess is what is likely where nobody says."""
 
     knots: Floats
     rates: Floats
-    is_known: bool
+    is_guess: bool = False
 
     def rate(self, steps: Floats) -> Floats:
         return np.interp(steps, self.knots, self.rates)
 
     def progress(self, steps: Floats) -> Floats:
         """Steps at the highest rate that would have come as far; steps themselves where the rate is a guess."""
-        if not self.is_known:
+        if self.is_guess:
             return steps
         gained = np.diff(self.knots) * 0.5 * (self.rates[1:] + self.rates[:-1])
         sums = np.r_[0.0, np.cumsum(gained)]
@@ -52,33 +57,42 @@ class Schedule:
 
 def constant(last_step: float) -> Schedule:
     """A rate that never changes."""
-    return Schedule(np.array([0.0, max(last_step, 1.0)]), np.ones(2), is_known=True)
+    return Schedule(np.array([0.0, max(last_step, 1.0)]), np.ones(2))
 
 
-def usual_decay(total_steps: float) -> Schedule:
-    """What most runs do if nobody says otherwise: constant, then linear to zero at the end."""
-    return Schedule(np.array([0.0, (1 - _USUAL_DECAY) * total_steps, total_steps]), np.array([1.0, 1.0, 0.0]), False)
+def usual_decays(total_steps: float) -> tuple[Schedule, ...]:
+    """What runs do if nobody says otherwise: constant, then linear to zero at the end, over more or less of the run."""
+    return tuple(
+        Schedule(np.array([0.0, (1 - share) * total_steps, total_steps]), np.array([1.0, 1.0, 0.0]), is_guess=True)
+        for share in _USUAL_DECAYS
+    )
 
 
 def read_schedule(learning_rate: LearningRate | None, steps: Floats, total_steps: float | None) -> Schedule | None:
-    """From a function of the step, rates by the step from which they hold, or one rate a logged step or any step.
+    """From words, one rate, a function of the step, {step: rate from it on}, or one rate a logged step or any step.
 
     None where nothing is known of the future. Rates of logged steps alone tell the future only where they fall to zero
-    at the end of the run; a rate that was constant so far may still come down.
+    at the end of the run; a rate that was constant so far may still come down. `steps` are as they were logged.
     """
     if learning_rate is None:
         return None
-    end = float(total_steps or steps[-1])
+    last = float(np.nanmax(steps))
+    if isinstance(learning_rate, str):
+        learning_rate = schedule_of_words(learning_rate, total_steps)
+    if isinstance(learning_rate, (int, float)):
+        return _schedule(np.array([0.0, max(last, 1.0)]), np.full(2, float(learning_rate)))
     if callable(learning_rate):
-        knots = np.linspace(0.0, end, _KNOTS)
-        return _schedule(knots, np.array([float(learning_rate(step)) for step in knots]), is_known=True)
+        knots = np.linspace(0.0, total_steps or last, _KNOTS)
+        if not total_steps:
+            knots = np.r_[knots, np.geomspace(last, _FURTHEST * last, _KNOTS)[1:]]
+        return _schedule(knots, np.array([float(learning_rate(step)) for step in knots.tolist()]))
     if isinstance(learning_rate, Mapping):
-        return _stairs(learning_rate, end)
+        return _stairs(learning_rate, float(total_steps or last))
     rates = np.asarray(learning_rate, float).ravel()
     if len(rates) == len(steps) and not (total_steps and len(rates) == int(total_steps)):
-        return _continued(_schedule(steps, rates, is_known=False), total_steps)
+        return _continued(_logged(steps, rates), total_steps)
     if total_steps and len(rates) in (int(total_steps), int(total_steps) + 1):
-        return _schedule(np.arange(len(rates), dtype=float), rates, is_known=True)
+        return _schedule(np.arange(len(rates), dtype=float), rates)
     raise InputError(
         f"learning_rate has {len(rates)} rates: give one for each of the {len(steps)} values"
         f"{f', one for each of {total_steps:g} steps' if total_steps else ''}, a function of the step, or "
@@ -86,7 +100,7 @@ def read_schedule(learning_rate: LearningRate | None, steps: Floats, total_steps
     )
 
 
-def _schedule(knots: Floats, rates: Floats, *, is_known: bool) -> Schedule:
+def _schedule(knots: Floats, rates: Floats) -> Schedule:
     is_finite = np.isfinite(rates)
     if not is_finite.any() or (rates[is_finite] < 0).any() or not rates[is_finite].max() > 0:
         raise InputError("Learning rates are finite, not below 0, and not all 0.")
@@ -94,34 +108,47 @@ def _schedule(knots: Floats, rates: Floats, *, is_known: bool) -> Schedule:
     # A warm-up is no decay: before its peak the rate counts as the peak for the floor, and little is lost in progress.
     rates = rates / rates.max()
     rates[: int(np.argmax(rates))] = 1.0
-    return Schedule(knots, rates, is_known)
+    return Schedule(knots, rates)
+
+
+def _logged(steps: Floats, rates: Floats) -> Schedule:
+    """Rates of steps that need not be in order; those of a step that is not finite say nothing."""
+    is_finite = np.isfinite(steps)
+    steps, rates = steps[is_finite], rates[is_finite]
+    order = np.argsort(steps, kind="stable")
+    return _schedule(steps[order], rates[order])
 
 
 def _stairs(milestones: Mapping[float, float], end: float) -> Schedule:
     """Each rate holds from its step on; the first also before."""
-    places = sorted(float(step) for step in milestones)
-    if not places:
+    if not milestones:
         raise InputError("learning_rate is empty: give {step: rate from it on}.")
-    values = [float(milestones[step]) for step in sorted(milestones)]
+    places = sorted((float(step), float(rate)) for step, rate in milestones.items())
     narrow = 1e-9 * max(end, 1.0)
-    knots, rates = [0.0], [values[0]]
-    for place, before, after in zip(places[1:], values, values[1:], strict=False):
+    knots, rates = [0.0], [places[0][1]]
+    for (_, before), (place, after) in pairwise(places):
         knots += [place - narrow, place]
         rates += [before, after]
-    return _schedule(np.array([*knots, max(end, knots[-1] + 1.0)]), np.array([*rates, values[-1]]), is_known=True)
+    return _schedule(np.array([*knots, max(end, knots[-1] + 1.0)]), np.array([*rates, places[-1][1]]))
 
 
 def _continued(seen: Schedule, total_steps: float | None) -> Schedule | None:
     """A rate that has begun to fall steadily is taken to reach zero at the end of the run, along the same line."""
     last = float(seen.rates[-1])
     if total_steps is None or total_steps <= seen.knots[-1]:
-        return Schedule(seen.knots, seen.rates, is_known=True)
+        return seen
     if last > 0.999:
         return None
-    late = seen.knots > seen.knots[0] + 0.8 * (seen.knots[-1] - seen.knots[0])
-    is_steady = late.sum() >= 3 and np.unique(np.round(seen.rates[late], 6)).size > late.sum() // 2
-    end_rate = 0.0 if is_steady else last  # stairs: the next one is not known
-    return Schedule(np.r_[seen.knots, total_steps], np.r_[seen.rates, end_rate], is_known=is_steady)
+    end_rate = 0.0 if _falls_steadily(seen) else last  # stairs: the next one is not known
+    return Schedule(np.r_[seen.knots, total_steps], np.r_[seen.rates, end_rate])
+
+
+def _falls_steadily(seen: Schedule) -> bool:
+    """By the levels of the last fifth: a scheduler may be stepped once an epoch, and a log may round what it writes."""
+    late = seen.rates[seen.knots > seen.knots[0] + 0.8 * (seen.knots[-1] - seen.knots[0])]
+    falls = -np.diff(late)
+    falls = falls[falls != 0]
+    return len(falls) >= 2 and bool((falls > 0).all()) and float(falls.max()) <= _EVEN * float(np.median(falls))
 
 
 def schedule_of_words(text: str, total_steps: float | None) -> LearningRate:

@@ -1,6 +1,7 @@
-"""Power laws above a floor, on a grid: how well each goes through the points, without any search.
+"""Power laws and exponentials above a floor, on a grid: how well each goes through the points, without any search.
 
     value = floor + scale * (progress / last) ** -exponent
+    value = floor + scale * exp(-exponent * (progress / last - 1))
 
 For every exponent and floor of a grid the scale follows by least squares of relative errors, points that are far off
 counting less. The grid's likelihoods are a posterior: no start to choose, no local optimum, some milliseconds. Three
@@ -16,14 +17,19 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-EXPONENTS = np.geomspace(0.02, 2.5, 26)
+_POWERS = np.geomspace(0.02, 2.5, 26)
+_EXPONENTIALS = np.geomspace(0.5, 8.0, 13)
+EXPONENTS = np.r_[_POWERS, _EXPONENTIALS]
+IS_EXPONENTIAL = np.arange(len(EXPONENTS)) >= len(_POWERS)
 _FLOORS = np.array([0.0, 0.3, 0.5, 0.65, 0.78, 0.87, 0.93, 0.97, 0.99])  # of the lowest value in the window
 _WINDOWS = ((0.05, 0.2), (0.2, 0.4), (0.45, 0.4))  # where it begins, and how much it counts
 _TOLERANCE = 0.004  # relative: no law is better than this
 _MOST_POINTS = 25.0  # neighbouring points err together, so more of them tell no more
 _USUAL_EXPONENT, _EXPONENT_LOG_SD = 0.3, 1.0
+_EXPONENTIAL_SHARE = 1e-4  # a curve that ends on a floor is believed only where it is seen clearly
 _ROUNDS = 3
 _LEAST_WEIGHT = 1e-4
+_LEAST = 1e-6
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -31,14 +37,29 @@ class Shapes:
     """Laws, one entry each: weights sum to 1. `log_evidence` compares them with laws of other data."""
 
     exponent: Floats
+    is_exponential: NDArray[np.bool_]
     floor: Floats
     scale: Floats
     weight: Floats
     log_evidence: float
 
-    def values(self, ratio: Floats) -> Floats:
-        """One row a law, one column a ratio of progress to that of the last point."""
-        return self.floor[:, None] + self.scale[:, None] * ratio[None, :] ** -self.exponent[:, None]
+
+def falling(ratio: Floats, exponent: Floats, is_exponential: NDArray[np.bool_]) -> Floats:
+    """What falls towards 0 and is 1 at the last point: one row a law, one column a ratio of progress to that there."""
+    powers = ratio[None, :] ** -exponent[:, None]
+    if not is_exponential.any():
+        return powers
+    return np.where(is_exponential[:, None], np.exp(-exponent[:, None] * (ratio[None, :] - 1.0)), powers)
+
+
+def _prior() -> Floats:
+    """Logarithms of how likely each law is before it is seen, up to one constant."""
+    powers = -0.5 * (np.log(_POWERS / _USUAL_EXPONENT) / _EXPONENT_LOG_SD) ** 2
+    every = np.log(np.exp(powers).sum() * _EXPONENTIAL_SHARE / (1.0 - _EXPONENTIAL_SHARE) / len(_EXPONENTIALS))
+    return np.r_[powers, np.full(len(_EXPONENTIALS), every)]
+
+
+_PRIOR = _prior()
 
 
 def fit_shapes(progress: Floats, values: Floats, counts: Floats) -> Shapes:
@@ -49,8 +70,9 @@ def fit_shapes(progress: Floats, values: Floats, counts: Floats) -> Shapes:
     weight = np.concatenate([share * own[3] for (_, share), own in zip(_WINDOWS, found, strict=True)])
     keeps = weight > _LEAST_WEIGHT
     exponent, floor, scale = (np.concatenate([own[part] for own in found])[keeps] for part in range(3))
+    is_exponential = np.tile(np.repeat(IS_EXPONENTIAL, len(_FLOORS)), len(_WINDOWS))[keeps]
     evidence = float(shares @ np.array([own[4] for own in found]))
-    return Shapes(exponent, floor, scale, weight[keeps] / weight[keeps].sum(), evidence)
+    return Shapes(exponent, is_exponential, floor, scale, weight[keeps] / weight[keeps].sum(), evidence)
 
 
 def _in_window(
@@ -59,7 +81,7 @@ def _in_window(
     seen = ratio >= start
     if seen.sum() < 4:
         seen = np.arange(len(ratio)) >= len(ratio) - 4
-    powers = ratio[seen] ** -EXPONENTS[:, None]
+    powers = falling(ratio[seen], EXPONENTS, IS_EXPONENTIAL)
     own, count = values[seen], counts[seen]
     floors = _FLOORS * own.min()
     above = own[None, :] - floors[:, None]
@@ -68,13 +90,14 @@ def _in_window(
     for _ in range(_ROUNDS):
         scale = np.einsum("en,fn,efn->ef", powers, above, trust) / np.einsum("en,efn->ef", powers**2, trust)
         scale = np.maximum(scale, 0.0)
-        off = np.abs((floors[None, :, None] + scale[:, :, None] * powers[:, None, :]) / own - 1.0)
+        laws = floors[None, :, None] + scale[:, :, None] * powers[:, None, :]
+        off = np.abs(np.log(np.maximum(laws, _LEAST * own) / own))
         usual = 1.48 * np.median(off, axis=2, keepdims=True) + _TOLERANCE
         trust = share / own**2 / np.maximum(1.0, off / (2.0 * usual))
-    squares = (np.minimum(off, 3.0 * usual) ** 2 * share).sum(axis=2) + _TOLERANCE**2
+    near = np.minimum(off, 3.0 * usual)  # farther ones count along a line: a few spikes are borne, a cliff is not
+    squares = (near * (2.0 * off - near) * share).sum(axis=2) + _TOLERANCE**2
     n = min(float(len(own)), _MOST_POINTS)
-    prior = -0.5 * (np.log(EXPONENTS / _USUAL_EXPONENT) / _EXPONENT_LOG_SD) ** 2
-    log_weight = -0.5 * n * np.log(squares) + prior[:, None]
+    log_weight = -0.5 * n * np.log(squares) + _PRIOR[:, None]
     highest = float(log_weight.max())
     weight = np.exp(log_weight - highest)
     exponents, all_floors = np.meshgrid(EXPONENTS, floors, indexing="ij")

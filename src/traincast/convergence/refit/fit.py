@@ -1,4 +1,4 @@
-"""Priors from runs: how far curves fall when the rate comes down, and how far laws are off by themselves.
+"""Priors from runs: how far curves fall when the rate comes down.
 
 Every source counts the same, however many runs it has: 50 runs of one script tell little more than one.
 """
@@ -6,7 +6,7 @@ Every source counts the same, however many runs it has: 50 runs of one script te
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +23,11 @@ _LEAST_DROP = 0.008
 _RIDGE = 0.02
 _USUAL_LOG_SD = 0.6
 _COVERED = 0.8
+_DECAY_PROBABILITY = 0.6  # of a run of which only the length is known: taken, not fitted
 # The family without any drop, to see what the rate's fall adds.
 NO_DROP = Priors(
-    loss=Annealing(intercept=-20.0, per_log_noise=0.0, per_log_level=0.0, log_sd=0.1),
-    error=Annealing(intercept=-20.0, per_log_noise=0.0, per_log_level=0.0, log_sd=0.1),
-    still_sd=0.004,
-    moving_sd=0.3,
-    noise_sd=0.3,
+    loss=Annealing(intercept=-20.0, per_log_level=0.0, log_sd=0.1),
+    error=Annealing(intercept=-20.0, per_log_level=0.0, log_sd=0.1),
     decay_probability=0.0,
 )
 
@@ -68,15 +66,18 @@ def drops_of(runs: Sequence[Run]) -> list[Drop]:
 
 
 def fit_annealing(drops: Sequence[Drop], *, is_error: bool) -> Annealing:
-    """Least squares of the logarithm of the drop on those of level and, of an error, noise; sources count the same.
+    """Least squares of the logarithm of the drop on that of the level and, of an error, of the noise.
 
-    The noise of a loss tells how it was logged, of one batch or over an epoch; an accuracy is always of a whole set.
+    Sources count the same. The noise of a loss tells how it was logged, of one batch or over an epoch; an accuracy is
+    always of a whole set.
     """
     sources = [drop.run.source for drop in drops]
     weight = np.array([1.0 / sources.count(source) for source in sources])
-    seen = np.array([(1.0, np.log(drop.noise), np.log(drop.level)) for drop in drops])
+    columns = [np.ones(len(drops)), np.log([drop.level for drop in drops])]
+    columns += [np.log([drop.noise for drop in drops])] if is_error else []
+    seen = np.column_stack(columns)
     sought = np.log(np.maximum([drop.drop for drop in drops], _LEAST_DROP))
-    pull = weight.sum() * np.diag([0.0, _RIDGE if is_error else 1e6, _RIDGE])
+    pull = weight.sum() * np.diag([0.0, *[_RIDGE] * (len(columns) - 1)])
     found = np.linalg.solve(seen.T @ (seen * weight[:, None]) + pull, seen.T @ (sought * weight))
     off = np.abs(seen @ found - sought)
     order = np.argsort(off)
@@ -84,38 +85,20 @@ def fit_annealing(drops: Sequence[Drop], *, is_error: bool) -> Annealing:
     log_sd = float(off[order][np.searchsorted(share, _COVERED)]) / 1.2816
     return Annealing(
         intercept=float(found[0]),
-        per_log_noise=float(found[1]),
-        per_log_level=float(found[2]),
+        per_log_level=float(found[1]),
+        per_log_noise=float(found[2]) if is_error else 0.0,
         log_sd=max(log_sd, 0.5 * _USUAL_LOG_SD),
     )
 
 
-def fit_priors(runs: Sequence[Run], drops: Sequence[Drop], provenance: str = "") -> Priors:
-    """Drops first; then the errors that laws have by themselves, widened until p10 to p90 hold four of five runs."""
-    known = replace(
-        NO_DROP,
+def fit_priors(drops: Sequence[Drop], provenance: str = "") -> Priors:
+    """From all drops. Nothing is fitted to how often p10 to p90 hold: that is looked at on runs left out."""
+    return Priors(
         loss=fit_annealing([drop for drop in drops if not drop.run.is_accuracy], is_error=False),
         error=fit_annealing([drop for drop in drops if drop.run.is_accuracy], is_error=True),
-        decay_probability=0.6,
+        decay_probability=_DECAY_PROBABILITY,
         provenance=provenance,
     )
-    return widened(known, runs)
-
-
-def widened(priors: Priors, runs: Sequence[Run]) -> Priors:
-    """`moving_sd` such that four of five runs end inside, every source counting the same."""
-    sources = [run.source for run in runs]
-    weight = np.array([1.0 / sources.count(source) for source in sources])
-    low, high = 0.05, 1.5
-    for _ in range(6):
-        middle = float(np.sqrt(low * high))
-        tried = replace(priors, moving_sd=middle)
-        inside = np.array([_is_inside(run, tried) for run in runs])
-        if float(inside @ weight / weight.sum()) < _COVERED:
-            low = middle
-        else:
-            high = middle
-    return replace(priors, moving_sd=float(np.sqrt(low * high)))
 
 
 def forecast_of(run: Run, share: float, priors: Priors) -> tuple[float, float, float] | None:
@@ -124,12 +107,11 @@ def forecast_of(run: Run, share: float, priors: Priors) -> tuple[float, float, f
     if points is None:
         return None
     curve = fit_auto(
-        points, schedule=run.schedule(), total_steps=run.end, top=1.0 if run.is_accuracy else None, priors=priors
+        points,
+        schedule=run.schedule(),
+        total_steps=run.end,
+        top=1.0 if run.is_accuracy else None,
+        priors=priors,
     )
     low, high = curve.interval(run.end)
     return float(low), float(curve.predict(run.end)), float(high)
-
-
-def _is_inside(run: Run, priors: Priors) -> bool:
-    found = forecast_of(run, 0.4, priors)
-    return found is None or found[0] <= run.final <= found[2]

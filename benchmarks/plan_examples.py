@@ -145,7 +145,7 @@ def _line(plan: Plan, number: int, device: str) -> str:
     )
     kept = f"{100 * found.probability[number]:.0f} %"
     cells = (device, rent, steps.precisions[steps.precision[row]], strategy + passes, time, cost, kept)
-    return f"| {' | '.join(cells)} | {offer.machine.price_date} |"
+    return f"| {' | '.join(cells)} | {offer.price_date} |"
 
 
 if __name__ == "__main__":

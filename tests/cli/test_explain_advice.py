@@ -5,6 +5,7 @@ import json
 import pytest
 
 from traincast.__main__ import run
+from traincast.api.explaining import explain
 
 MODEL = ["resnet18", "--on", "V100-SXM2-16GB", "--batch", "32"]
 
@@ -54,3 +55,12 @@ def test_beside_a_measured_step_the_changes_are_told_too(capsys, tmp_path):
     out = told(capsys, *MODEL, "--measured", rows)
     assert "What would help" in out
     assert "Longest ops" not in out
+
+
+def test_passes_strategy_and_ppp_are_those_of_the_step_that_is_explained():
+    plain = explain("resnet18", "4xT4", 64).forecast
+    sharded = explain("resnet18", "4xT4", 64, strategy="fsdp", accumulation_steps=2).forecast
+    assert (sharded.question.strategy.name, sharded.question.micro_batch_size) == ("fsdp", 8)
+    assert sharded.communication_s > plain.communication_s
+    half, whole = (explain("resnet18", "T4", 64, method="paleo", ppp=ppp).forecast for ppp in (0.5, 1.0))
+    assert half.step_s > whole.step_s

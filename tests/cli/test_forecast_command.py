@@ -7,6 +7,8 @@ import sys
 import pytest
 
 from traincast.__main__ import run
+from traincast.cli.answer_rows import show_energy
+from traincast.units import show_duration, show_usd
 
 ONE = ["resnet50", "--on", "V100-PCIe-32GB", "--batch", "128", "--method", "roofline"]
 SEVERAL = ["resnet18", "--on", "T4", "--on", "V100-PCIe-32GB", "--batch", "8,64", "--method", "roofline"]
@@ -42,9 +44,85 @@ def test_several_are_a_table_with_a_row_each(capsys):
     out = told(capsys, *SEVERAL, "--samples", "1000")
     assert "resnet18 on 2 devices, 2 batch sizes" in out
     rows = [line.split()[:2] for line in out.splitlines() if line.startswith(("T4 ", "V100-PCIe-32GB "))]
-    assert rows == [["T4", "8"], ["T4", "64"], ["V100-PCIe-32GB", "8"], ["V100-PCIe-32GB", "64"]]
+    assert rows[:4] == [["T4", "8"], ["T4", "64"], ["V100-PCIe-32GB", "8"], ["V100-PCIe-32GB", "64"]]
+    assert rows[4:] == rows[:4]  # price and energy
     assert "total" in out
     assert "cost" not in out
+
+
+def test_what_a_plan_recommends_is_a_place_with_its_price(capsys):
+    data = json.loads(
+        told(capsys, "resnet50", "--on", "1x_RTX5090_SECURE", "--batch", "64", "--samples", "1000", "--json")
+    )
+    assert (data["on"], data["device"], data["n_devices"]) == ("1x_RTX5090_SECURE", "RTX-5090", 1)
+    assert data["cost_usd"] == pytest.approx(0.99 * data["total_s"] / 3600)
+    two = ["resnet50", "--on", "2x8x_H200-SXM_SECURE@100Gb/s", "--batch", "64", "--json"]
+    assert json.loads(told(capsys, *two))["n_devices"] == 16
+
+
+PLACES = ["T4", "g4dn.xlarge", "p3.2xlarge"]
+
+
+def rows_of(out, title):
+    """The table under a title, by the first word of each line."""
+    lines = out[out.index(f"{title}\n") :].splitlines()[1:]
+    rows = [line.split() for line in lines[: lines.index("")]]
+    return {row[0]: row[1:] for row in rows[1:]} | {"header": rows[0]}
+
+
+@pytest.mark.parametrize("places", [PLACES, PLACES[::-1]])
+def test_every_place_has_its_own_price_cost_and_energy_whatever_stands_first(capsys, places):
+    asked = ["resnet18", *(word for place in places for word in ("--on", place)), "--batch", "64"]
+    asked += ["--samples", "1000000", "--epochs", "9", "--method", "roofline"]
+    out = told(capsys, *asked)
+    assert "resnet18 on 3 places, batch 64" in out
+    alone = {one["on"]: one for one in json.loads(told(capsys, *asked, "--json"))["forecasts"]}
+    steps = rows_of(out, "Forecasts")
+    assert steps["header"][-2:] == ["total", "cost"]
+    assert {place: steps[place][-1] for place in places} == {
+        place: "-" if alone[place]["cost_usd"] is None else show_usd(alone[place]["cost_usd"]) for place in places
+    }
+    bills = rows_of(out, "Price and energy")
+    assert [bills[place][1] for place in PLACES] == ["-", "$0.53", "$3.06"]
+    assert {place: " ".join(bills[place][-5:-3]) for place in PLACES[1:]} == {
+        place: show_energy(alone[place]["energy_j"]) for place in PLACES[1:]
+    }
+    assert bills["T4"][-2:] == ["-", "-"]  # no region, no grid
+    assert "an hour." not in out
+    assert out.count("The run is 9 epochs of 1,000,000 samples.") == 1
+    assert (
+        "What is assumed of one place alone (price, links, power, grid) is told by its own forecast and by --json."
+        in out
+    )
+
+
+def test_one_price_for_all_is_told_once(capsys):
+    asked = ["resnet18", "--on", "g4dn.xlarge", "--batch", "8,64", "--samples", "1000", "--method", "roofline"]
+    assert "The run is 1 epoch of 1,000 samples at $0.53 an hour." in told(capsys, *asked)
+
+
+def test_settings_of_several_places_are_those_that_all_have(capsys):
+    one, two = (told(capsys, "resnet18", *on, "--batch", "64", *SEVERAL[-2:]).splitlines()[1] for on in ORDERS)
+    assert one == two == "fp32, sgd, method roofline, host torch-eager"
+
+
+ORDERS = (("--on", "T4", "--on", "4xT4"), ("--on", "4xT4", "--on", "T4"))
+
+
+def test_a_target_is_told_of_every_choice(capsys, tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text("epoch,val_accuracy\n" + "".join(f"{n},{0.95 - 0.5 / n}\n" for n in range(1, 12)))
+    asked = ["mnist_cnn", "--on", "T4", "--on", "p3.2xlarge", "--batch", "64", "--samples", "60000"]
+    asked += ["--curve", str(log), "--target", "0.9", "--metric", "accuracy"]
+    rows = rows_of(told(capsys, *asked), "To accuracy 0.9")
+    assert rows["header"][1:] == ["batch", "chance", "updates", "time", "p10", "p90", "cost"]
+    found = json.loads(told(capsys, *asked, "--json"))["forecasts"]
+    for one in found:
+        there = one["to_target"]
+        assert rows[one["on"]][3] == f"{there['updates']['p50']:,.0f}"
+        assert show_duration(there["total_s"]["p50"]) in " ".join(rows[one["on"]])
+    assert rows["T4"][-1] == "-"
+    assert rows["p3.2xlarge"][-1].startswith("$")
 
 
 def test_what_is_given_twice_is_told_once(capsys):
@@ -62,6 +140,10 @@ def test_a_warning_about_all_is_told_once_and_one_about_some_names_them(capsys):
     assert out.count("Paleo with a PPP of 1") == 1
     assert out.count("It does not fit") == 1
     assert "Warning: T4, batch 512: It does not fit" in out
+    out = told(capsys, "resnet50", "--on", "T4", "--on", "A10", "--batch", "512,1024", "--method", "paleo")
+    assert out.count("Warning: T4: ") + out.count("Warning: A10: ") == 0  # other bytes, another sentence
+    out = told(capsys, "resnet50", "--on", "T4", "--on", "RTX-5090", "--batch", "8,16")
+    assert out.count("Warning: RTX-5090: No GPU like RTX-5090 was measured") == 1
 
 
 def test_options_reach_the_forecast(capsys):

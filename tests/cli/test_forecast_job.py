@@ -142,6 +142,95 @@ def test_two_commits_of_one_job_are_compared(capsys, job, tmp_path, monkeypatch)
     assert "'new.toml' was not there at 'HEAD'" in refused(capsys, "new.toml", "--against", "HEAD")
 
 
+def committed(folder):
+    git(folder, "init", "-q")
+    git(folder, "add", ".")
+    git(folder, "commit", "-qm", "one")
+
+
+def test_a_link_to_data_elsewhere_leads_there_from_another_commit(capsys, job, tmp_path, monkeypatch):
+    """Also for the job itself: its curve is behind a link out of the repository, one absolute and one relative."""
+    for folder in ("repository", "elsewhere"):
+        (tmp_path / folder).mkdir()
+    log = tmp_path / "elsewhere" / "log.csv"
+    log.write_text("epoch,val_accuracy\n" + "".join(f"{n},{0.95 - 0.5 / n}\n" for n in range(1, 12)))
+    repository = tmp_path / "repository"
+    for name, target in (("far", tmp_path / "elsewhere"), ("near", "../elsewhere"), ("gone", "/no/such/folder")):
+        (repository / name).symlink_to(target)
+    monkeypatch.chdir(repository)
+    for name in ("far", "near"):
+        text = f'{JOB}[target]\ncurve = "{name}/log.csv"\nvalue = 0.9\nmetric = "accuracy"\n'
+        (repository / f"{name}.toml").write_text(text)
+    committed(repository)
+    for name in ("far", "near"):
+        assert "Against HEAD: the same time, the same cost" in told(capsys, f"{name}.toml", "--against", "HEAD").out
+
+
+def test_a_model_that_prints_is_compared_and_leaves_json_alone(capsys, tmp_path, monkeypatch):
+    (tmp_path / "net.py").write_text(
+        "print('reading the file')\nimport torch\n\n\n"
+        "class Net(torch.nn.Linear):\n    def forward(self, x):\n        print('running')\n"
+        "        return super().forward(x)\n\n\ndef net():\n"
+        "    print('building')\n    return Net(8, 2), torch.zeros(4, 8)\n"
+    )
+    (tmp_path / "job.toml").write_text(JOB.replace("mnist_cnn", "net.py:net"))
+    committed(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    printed = told(capsys, "job.toml", "--against", "HEAD", "--json")
+    assert json.loads(printed.out)["difference"]["headline"] == "the same time, the same cost"
+    assert "building" in printed.err
+
+
+def test_files_that_flags_name_are_those_beside_the_user(capsys, job, log, tmp_path, monkeypatch):
+    """Whether the job is named by its own path from elsewhere, or from inside its repository."""
+    (tmp_path / "repository").mkdir()
+    job.rename(tmp_path / "repository" / "job.toml")
+    committed(tmp_path / "repository")
+    own = tmp_path / "own.csv"
+    own.write_text("name,fp32_tflop_per_s,memory_gib,memory_gb_per_s\nmine,10,16,300\n")
+    (tmp_path / "two.toml").write_text('device = "T4"\ndevices_per_node = 2\n')
+    flags = ["--curve", "log.csv", "--target", "0.9", "--metric", "accuracy", "--against", "HEAD"]
+    monkeypatch.chdir(tmp_path)
+    for place in (["--on", "mine", "--devices", "own.csv"], ["--on", "two.toml"], ["--on", "1 of two.toml"]):
+        out = told(capsys, tmp_path / "repository" / "job.toml", *flags, *place).out
+        assert "Against HEAD: the same time" in out
+        assert "\non  " not in out  # the place is the same, however its file was found
+    (tmp_path / "repository" / "new.csv").write_text(log.read_text())  # git does not know it
+    monkeypatch.chdir(tmp_path / "repository")
+    flags[1] = "new.csv"
+    assert "Against HEAD: the same time" in told(capsys, "job.toml", *flags).out
+
+
+def test_what_git_refuses_is_told_in_its_own_words(capsys, job, tmp_path, monkeypatch):
+    committed(tmp_path)
+    (blob,) = (tmp_path / ".git" / "objects").glob(f"{blob_of(tmp_path)[:2]}/*")
+    kept = blob.read_bytes()
+    blob.unlink()
+    assert "git cannot unpack 'HEAD': " in refused(capsys, job, "--against", "HEAD")
+    blob.write_bytes(kept)
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    err = refused(capsys, job, "--against", "HEAD")
+    assert "detected dubious ownership in repository" in err
+    assert "safe.directory" in err
+
+
+def blob_of(folder):
+    """What git calls the content of the job."""
+    ran = subprocess.run(["git", "rev-parse", "HEAD:job.toml"], cwd=folder, check=True, capture_output=True, text=True)
+    return ran.stdout.strip()
+
+
+def test_several_choices_are_refused_before_another_commit_is_forecast(capsys, job):
+    """The job is in no repository, which would be told if it was looked at."""
+    assert "one place and one batch size" in refused(capsys, job, "--against", "HEAD", "--batch", "8,16")
+
+
+def test_a_run_that_does_not_fit_does_not_pass_a_gate(capsys, job):
+    flags = ["--batch", "2000000", "--fail-over", "hours=100000"]
+    err = told(capsys, job, *flags, code=3).err
+    assert err.startswith("Over the limit: memory: it does not fit, ")
+
+
 def test_what_a_commit_cannot_forecast_is_told(capsys, job, tmp_path):
     job.write_text(JOB.replace("mnist_cnn", "mnist_cmm"))
     git(tmp_path, "init", "-q")

@@ -1,6 +1,7 @@
 """`traincast plan`: what it prints, and what it refuses."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -154,3 +155,23 @@ def test_a_range_of_batches_doubles_from_end_to_end():
     assert batch_range("128:1024") == [128, 256, 512, 1024]
     assert batch_range("100:500") == [100, 200, 400, 500]
     assert batch_range("96,64") == [64, 96]
+
+
+@pytest.mark.parametrize("command", ["forecast", "memory", "explain", "layers", "scale"])
+def test_what_is_recommended_is_a_place_of_every_other_command(capsys, command):
+    flags = ["--budget", "3", "--provider", "RunPod", "--json", "--max-gpus", "1"]
+    plan = json.loads(told(capsys, *flags))
+    offer = plan["fastest"]["offer"]
+    assert offer.startswith("1x_")
+    assert run([command, "cifar_resnet20", "--on", offer, "--batch", "64", "--json"]) == 0
+    assert plan["fastest"]["device"] in capsys.readouterr().out
+
+
+def test_the_page_shows_what_a_plan_prints_today(capsys, monkeypatch):
+    """One of its three, for all: python benchmarks/plan_examples.py --write renews them."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    page = (Path(__file__).parents[2] / "docs" / "plan.md").read_text(encoding="utf-8")
+    shown = page.split("<!-- begin patchcamelyon -->\n```text\n$ traincast ")[1].split("\n```\n")[0]
+    line, _, answer = shown.partition("\n")
+    assert run(line.split()) == 0
+    assert capsys.readouterr().out.rstrip() == answer

@@ -131,7 +131,7 @@ ENDING = "'traincast devices' lists all 59 devices; --devices FILE adds your own
     [
         (
             "8xp3.16xlrge",
-            f"No device or machine named 'p3.16xlrge'. Close names: p3.16xlarge, p2.16xlarge, p3.8xlarge. {ENDING}",
+            f"No device or machine named 'p3.16xlrge'. Close names: p3.16xlarge, p2.16xlarge, g3.16xlarge. {ENDING}",
         ),
         ("dgx-1", f"No device or machine named 'dgx-1'. Close names: DGX-1-V100-16GB, DGX-1-V100-32GB. {ENDING}"),
         ("4xabacus", f"No device or machine named 'abacus'. {ENDING}"),

@@ -10,16 +10,17 @@ import traincast
 from traincast.errors import InputError
 from traincast.hardware.catalog import find_device
 from traincast.hardware.device_table import name_key
-from traincast.hardware.machines import all_machines, find_machine
+from traincast.hardware.machines import all_machines, find_machine, find_single_device
 
 DATA = Path(traincast.__file__).parent / "data"
 ROWS = list(csv.DictReader((DATA / "machines.csv").read_text(encoding="utf-8").splitlines()))
 MACHINES = {machine.name: machine for machine in all_machines()}
 
 
-def test_there_are_79_machines_of_five_kinds():
-    assert len(MACHINES) == len(ROWS) == 79
-    assert {machine.provider for machine in MACHINES.values()} == {"AWS", "GCP", "Azure", "Lambda", "NVIDIA"}
+def test_there_are_167_machines_of_five_providers_and_one_maker():
+    assert len(MACHINES) == len(ROWS) == 167
+    makers = {machine.provider for machine in MACHINES.values()}
+    assert makers == {"AWS", "GCP", "Azure", "Lambda", "RunPod", "NVIDIA"}
 
 
 def test_no_name_or_alias_means_two_machines():
@@ -31,9 +32,10 @@ def test_no_name_or_alias_means_two_machines():
 def test_every_row_has_a_source_and_a_price_with_region_and_day_or_none_of_them(row):
     assert row["source"].strip()
     assert datetime.date.fromisoformat(row["accessed"]) >= datetime.date(2026, 1, 1)
-    assert len({bool(row[column]) for column in ("price_usd_per_hour", "price_date", "region")}) == 1
+    has_price = bool(row["price_usd_per_hour"] or row["spot_usd_per_hour"])
+    assert {bool(row["price_date"]), bool(row["region"])} == {has_price}
     if row["price_date"]:
-        assert datetime.date(2024, 1, 1) < datetime.date.fromisoformat(row["price_date"]) < datetime.date(2026, 11, 16)
+        assert datetime.date(2022, 1, 1) < datetime.date.fromisoformat(row["price_date"]) < datetime.date(2026, 11, 16)
 
 
 @pytest.mark.parametrize("machine", MACHINES.values(), ids=lambda machine: machine.name)
@@ -51,13 +53,13 @@ def test_no_machine_has_more_nvlink_than_its_device(machine):
         both_directions = 2 * machine.inside.bytes_per_s
         assert both_directions <= find_device(machine.device).nvlink_bytes_per_s
     else:
-        assert machine.inside.name.startswith("PCIe")
+        assert machine.inside.name.startswith(("PCIe", "Infinity Fabric"))
 
 
 @pytest.mark.parametrize("machine", MACHINES.values(), ids=lambda machine: machine.name)
 def test_prices_of_a_device_hour_are_plausible(machine):
     if machine.price_usd_per_hour is not None:
-        assert 0.4 < machine.price_usd_per_hour / machine.n_devices < 15
+        assert 0.2 < machine.price_usd_per_hour / machine.n_devices < 15
 
 
 @pytest.mark.parametrize(
@@ -126,6 +128,13 @@ def test_a_network_that_is_not_known_is_asked_for():
     )
 
 
+def test_a_machine_that_is_only_rented_as_spot_has_no_price_on_demand():
+    machine = find_machine("p5e.48xlarge")
+    assert (machine.usd_per_hour(is_spot=False), machine.usd_per_hour(is_spot=True)) == (None, 25.1918)
+    cluster = machine.cluster()
+    assert (cluster.price_usd_per_hour, cluster.price_source, cluster.price_date) == (None, "", "")
+
+
 @pytest.mark.parametrize("n_nodes", [0, -1, 1.5, True])
 def test_a_number_of_machines_that_cannot_be(n_nodes):
     with pytest.raises(InputError) as caught:
@@ -138,7 +147,7 @@ def test_a_number_of_machines_that_cannot_be(n_nodes):
 @pytest.mark.parametrize(
     ("name", "close"),
     [
-        ("p3.16xlrge", " Close names: p3.16xlarge, p2.16xlarge, p3.8xlarge."),
+        ("p3.16xlrge", " Close names: p3.16xlarge, p2.16xlarge, g3.16xlarge."),
         ("dgx-1", " Close names: DGX-1-V100-16GB, DGX-1-V100-32GB."),
         ("a2-highgpu", " Close names: a2-highgpu-1g, a2-highgpu-2g, a2-highgpu-4g."),
         ("abacus", ""),
@@ -148,7 +157,16 @@ def test_a_number_of_machines_that_cannot_be(n_nodes):
 def test_an_unknown_machine_is_answered_with_close_names(name, close):
     with pytest.raises(InputError) as caught:
         find_machine(name)
-    assert str(caught.value) == f"No machine named '{name}'.{close} The table of machines has 79 names."
+    assert str(caught.value) == f"No machine named '{name}'.{close} The table of machines has 167 names."
+
+
+def test_a_question_about_one_device_takes_a_machine_that_has_one():
+    assert find_single_device("1x_RTX5090_SECURE") is find_single_device("rtx5090") is find_device("RTX-5090")
+    with pytest.raises(InputError) as caught:
+        find_single_device("8x_H200-SXM_SECURE")
+    assert str(caught.value) == (
+        "'8x_H200-SXM_SECURE' has 8 devices, and this is a question about one: name 'H200-SXM'."
+    )
 
 
 def test_every_column_is_explained_beside_the_table():

@@ -78,6 +78,16 @@ def test_a_limit_on_what_is_not_known_cannot_be_kept_quietly():
     assert Gates(memory_fraction=0.9).broken(unknown) == ()
 
 
+@pytest.mark.parametrize("gates", [Gates(hours=1e6), Gates(budget_usd=1e6), Gates(memory_fraction=5.0)])
+def test_a_run_that_does_not_fit_breaks_any_limit(gates):
+    large = tc.forecast("resnet50", "T4", 1024, n_samples=100, price_usd_per_hour=1.0)
+    assert not large.fits
+    (sentence,) = gates.broken(large)
+    assert sentence.startswith("memory: it does not fit, ")
+    assert sentence.endswith("GiB is over the 14.8 GiB that T4 has to use.")
+    assert Gates().broken(large) == ()
+
+
 def test_flags_replace_what_a_file_says():
     written, given_ = Gates(budget_usd=1, hours=2), Gates(hours=3, memory_fraction=0.5)
     assert written.override(given_) == Gates(budget_usd=1, hours=3, memory_fraction=0.5)

@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tarfile
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from traincast.errors import InputError
 
 _BROKEN_LIMIT = 3  # the exit code of a forecast that was made and breaks its limits
+_NO_REPOSITORY = "not a git repository"  # git's own words
 
 
 def forecast_at(ref: str, job: str | Path, arguments: Sequence[str] = ()) -> dict[str, Any]:
     """What `traincast forecast JOB --json` prints for the files of that commit.
 
     They are unpacked into a folder of their own (git archive: the repository is not touched, no hook runs) and the
-    forecast runs there in a process of its own, because a model may be code. Settings in `arguments` hold there too.
+    forecast runs there in a process of its own, because a model may be code. Settings in `arguments` hold there too;
+    files that they name should be absolute paths.
     """
     path = Path(job).resolve()
-    top = Path(_git(path.parent, "rev-parse", "--show-toplevel", told=f"'{job}' is not in a git repository")).resolve()
-    wrong = f"'{ref}' is not a commit of the repository '{top}'"
-    commit = _git(top, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}", told=wrong)
+    top = _top(path, job)
+    found = _git(top, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+    if found.failed:
+        raise InputError(f"'{ref}' is not a commit of the repository '{top}'.")
     with tempfile.TemporaryDirectory(prefix="traincast-") as folder:
-        _unpack(top, commit, Path(folder))
+        _unpack(top, found.said, Path(folder), ref)
         then = Path(folder) / path.relative_to(top)
         if not then.is_file():
             raise InputError(f"'{job}' was not there at '{ref}': its forecast cannot be compared.")
@@ -38,8 +43,7 @@ def forecast_at(ref: str, job: str | Path, arguments: Sequence[str] = ()) -> dic
             below = Path(folder) / here.relative_to(top)
             below.mkdir(parents=True, exist_ok=True)
             printed = _forecast(Path(job), below, ref, arguments)
-    found: dict[str, Any] = json.loads(printed.replace(folder, str(top)))  # a file has the name that it has today
-    return found
+    return _read(printed.replace(folder, str(top)), ref)  # a file has the name that it has today
 
 
 def _forecast(job: Path, folder: Path, ref: str, arguments: Sequence[str]) -> str:
@@ -52,22 +56,62 @@ def _forecast(job: Path, folder: Path, ref: str, arguments: Sequence[str]) -> st
     return ran.stdout
 
 
-def _git(folder: Path, *arguments: str, told: str) -> str:
+def _read(printed: str, ref: str) -> dict[str, Any]:
     try:
-        ran = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=False)
+        found: dict[str, Any] = json.loads(printed)
+    except ValueError:
+        raise InputError(
+            f"At '{ref}' something else than the forecast was printed: does the model write to the terminal itself?"
+        ) from None
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Git:
+    """How a command of git ended, and what it said: its output, or why it failed."""
+
+    failed: bool
+    said: str
+
+
+def _git(folder: Path, *arguments: str) -> _Git:
+    """In English, whatever the user's language: one of its answers is looked at."""
+    english = os.environ | {"LC_ALL": "C"}
+    try:
+        ran = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=False, env=english)
     except FileNotFoundError:
         raise InputError("Comparing with a commit needs git, which is not installed.") from None
     except NotADirectoryError:
-        raise InputError(f"{told}.") from None
+        return _Git(True, _NO_REPOSITORY)
     if ran.returncode:
-        raise InputError(f"{told}.")
-    return ran.stdout.strip()
+        reason = " ".join(ran.stderr.split()).removeprefix("fatal: ")
+        return _Git(True, reason or f"exit code {ran.returncode}")
+    return _Git(False, ran.stdout.strip())
 
 
-def _unpack(top: Path, commit: str, folder: Path) -> None:
-    archive = subprocess.Popen(["git", "archive", "--format=tar", commit], cwd=top, stdout=subprocess.PIPE)
-    assert archive.stdout is not None
-    with archive, tarfile.open(fileobj=archive.stdout, mode="r|") as tar:
-        tar.extractall(folder, filter="data")
-    if archive.returncode:
-        raise InputError(f"git could not unpack {commit}: exit code {archive.returncode}.")
+def _top(path: Path, job: str | Path) -> Path:
+    found = _git(path.parent, "rev-parse", "--show-toplevel")
+    if not found.failed:
+        return Path(found.said).resolve()
+    if _NO_REPOSITORY in found.said:
+        raise InputError(f"'{job}' is not in a git repository.")
+    raise InputError(f"git does not open the repository of '{job}': {found.said}")
+
+
+def _unpack(top: Path, commit: str, folder: Path, ref: str) -> None:
+    with tempfile.TemporaryDirectory(prefix="traincast-") as beside:
+        archive = Path(beside) / "files.tar"
+        packed = _git(top, "archive", "--format=tar", f"--output={archive}", commit)
+        if packed.failed:
+            raise InputError(f"git cannot unpack '{ref}': {packed.said}")
+        with tarfile.open(archive) as tar:
+            tar.extractall(folder, filter=lambda member, to: _placed(member, to, top))
+
+
+def _placed(member: tarfile.TarInfo, folder: str, top: Path) -> tarfile.TarInfo:
+    """A link that leads out of the repository leads to the same file as there, say to the data on another disk."""
+    try:
+        return tarfile.data_filter(member, folder)
+    except (tarfile.AbsoluteLinkError, tarfile.LinkOutsideDestinationError):
+        target = (top / member.name).parent / member.linkname
+        return member.replace(linkname=os.path.normpath(target), deep=False)

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from traincast.convergence.watching import Status
     from traincast.forecasting.forecast import Forecast
 
-_P10_TO_P90_SDS = 2.5631
 _S_PER_H = 3600.0
 
 
@@ -126,7 +125,7 @@ def _expected(
     step: Forecast | float | None, usd_per_hour: float | None, log: Log
 ) -> tuple[float | None, float, float | None]:
     """Seconds of what the log counts, steps or epochs, how sure they are, and the price of an hour."""
-    import math
+    from traincast.lognormal import log_sd_of
 
     if step is None or isinstance(step, (int, float)):
         return None if step is None else float(step), 0.0, usd_per_hour
@@ -137,4 +136,4 @@ def _expected(
     low, high = step.interval(what)
     if usd_per_hour is None and step.cost_usd and step.total_s:
         usd_per_hour = _S_PER_H * step.cost_usd / step.total_s
-    return expected_s, math.log(high / low) / _P10_TO_P90_SDS, usd_per_hour
+    return expected_s, log_sd_of(low, high), usd_per_hour

@@ -30,7 +30,10 @@ def explain(
     optimizer: str | None = None,
     layout: str = "nchw",
     compiled: bool = False,
+    accumulation_steps: int = 1,
+    strategy: str = "ddp",
     method: str = "traincast",
+    ppp: float | None = None,
     host: str | None = None,
     input_samples_per_s: float | None = None,
     devices: str | Path | None = None,
@@ -55,7 +58,10 @@ def explain(
         optimizer=optimizer,
         layout=layout,
         compiled=compiled,
+        accumulation_steps=accumulation_steps,
+        strategy=strategy,
         method=method,
+        ppp=ppp,
         host=host or (THIS_MACHINE if on.strip().lower() == THIS_MACHINE else None),
         input_samples_per_s=input_samples_per_s,
         devices=devices,
@@ -86,8 +92,11 @@ def _profiled(model: str | Path | Trace, answer: Forecast, options: dict[str, An
     from traincast.measurement.profile_step import profile_step
 
     question = answer.question
-    if question.n_devices > 1 or question.compiled:
-        raise InputError("--measured here profiles an eager step on one device: give one device, without --compiled.")
+    if question.n_devices > 1 or question.compiled or question.accumulation_steps > 1:
+        raise InputError(
+            "--measured here profiles an eager step of one pass on one device: give one device, without --compiled and "
+            "--accumulate."
+        )
     run = profile_step(
         runnable,
         batch_size=answer.batch_size,

@@ -75,10 +75,10 @@ def estimate_memory(
 
     None for precision and optimizer: as captured (zoo: fp32, sgd). `devices` is a file with devices of your own.
     """
-    from traincast.hardware.catalog import find_device
+    from traincast.hardware.machines import find_single_device
     from traincast.memory.estimate import step_memory
 
     trace = load_model(model)
     settings = trace.defaults.override(precision, optimizer)
-    device = find_device(on, devices_file=devices) if on is not None else None
+    device = find_single_device(on, devices_file=devices) if on is not None else None
     return step_memory(trace, batch_size, settings=settings, device=device)

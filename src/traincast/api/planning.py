@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from traincast.convergence.logs.log import Log
+    from traincast.hardware.machines import Machine
     from traincast.planning.candidates import Length, Terms
-    from traincast.planning.offers import Offer
     from traincast.planning.plan import Plan
     from traincast.planning.space import Run
     from traincast.trace.trace import Trace
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 USUAL_BATCH = 256
 SETUP_S = 300.0  # until the first step: a guess
 CHECKPOINT_BYTES_PER_S = 125 * 2**20  # what a gp3 disk of AWS writes unless one pays for more
-_P10_TO_P90_SDS = 2 * 1.2816
 _OLD_DAYS = 365
 
 
@@ -66,8 +65,7 @@ def plan(
     `noise_scale` (in samples) these need more epochs. `target_accuracy` with the log of an earlier run (`curve`) takes
     the place of `n_epochs`. None for `precision`: fp32 and what a device's units speed up; for `strategy`: ddp, and
     fsdp where that does not fit in one pass. `spot` adds spot prices, with interruptions (a machine's, a day) and
-    checkpoints. `prices` is a CSV file of your own prices. Other options
-    are those of `forecast`.
+    checkpoints. `prices` is a CSV file of your own prices. Other options are those of `forecast`.
     """
     from traincast.planning.pareto import Limits
     from traincast.planning.search import make_plan
@@ -148,7 +146,7 @@ def _run(
 
 def _offers(
     providers: tuple[str, ...], prices: str | Path | None, devices: str | Path | None
-) -> tuple[tuple[Offer, ...], list[str], list[str]]:
+) -> tuple[tuple[Machine, ...], list[str], list[str]]:
     """Those that can be rented today, with the user's own prices; a remark and a warning on what is left out."""
     from traincast.planning.offers import all_offers, offers_of, replaced
     from traincast.planning.price_file import read_prices
@@ -170,7 +168,7 @@ def _offers(
 
 def _length(
     n_samples: int,
-    n_epochs: float,
+    n_epochs: int,
     usual: int,
     noise_scale: float | None,
     target_accuracy: float | None,
@@ -203,6 +201,7 @@ def _epochs_to(target: float, curve: Log | str | Path, epochs_per_step: float) -
     import math
 
     from traincast.api.converging import converge
+    from traincast.lognormal import log_sd_of
 
     if not 0 < target <= 1:
         raise InputError(f"An accuracy to reach is above 0 and at most 1, such as 0.92, not {target:g}.")
@@ -216,8 +215,7 @@ def _epochs_to(target: float, curve: Log | str | Path, epochs_per_step: float) -
             f"By its curve this run is {share} likely to reach an accuracy of {target:g}: no plan for that."
         )
     # Where a tenth never gets there, the lower half tells how wide the distribution is.
-    wide = found.p90 / found.p10 if math.isfinite(found.p90) else (found.p50 / found.p10) ** 2
-    log_sd = math.log(wide) / _P10_TO_P90_SDS
+    log_sd = log_sd_of(found.p10, found.p90 if math.isfinite(found.p90) else found.p50**2 / found.p10)
     spread = f"p10 {found.p10:.3g}, p90 {found.p90:.3g}"
     told = f"By the curve of the log {found.p50:.3g} epochs reach an accuracy of {target:g} ({spread})."
     return found.p50, log_sd, status.arrival.probability, [told]
@@ -229,11 +227,11 @@ def _terms(
     setup_s: float,
     interruptions_per_day: float | None,
     checkpoint_bytes_per_s: float,
-    offers: tuple[Offer, ...],
+    offers: tuple[Machine, ...],
 ) -> Terms:
     from traincast.planning.candidates import Terms
-    from traincast.planning.checkpoint import checkpoint_bytes
     from traincast.planning.offers import interruptions_per_day as assumed
+    from traincast.planning.saved_state import checkpoint_bytes
     from traincast.trace.lowering.lower import lower
     from traincast.trace.settings import Settings
 
@@ -252,10 +250,10 @@ def _terms(
     )
 
 
-def _old(offers: tuple[Offer, ...]) -> list[Offer]:
+def _old(offers: tuple[Machine, ...]) -> list[Machine]:
     """Whose price has not been looked up for a year, counted from the newest. Spot prices are worth nothing by then."""
     import datetime
 
-    days = {offer.name: datetime.date.fromisoformat(offer.machine.price_date) for offer in offers}
+    days = {offer.name: datetime.date.fromisoformat(offer.price_date) for offer in offers}
     newest = max(days.values(), default=None)
     return [] if newest is None else [one for one in offers if (newest - days[one.name]).days > _OLD_DAYS]

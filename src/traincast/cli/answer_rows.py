@@ -23,7 +23,7 @@ def energy_rows(answer: Answer) -> list[Row]:
     energy = answer.energy
     if energy is None:
         return []
-    rows: list[Row] = [_row("mean power", energy.power_w, _watts)]
+    rows: list[Row] = [_row("mean power", energy.power_w, show_watts)]
     if energy.total_j is not None:
         rows.append(_row("energy", energy.total_j, show_energy))
     if energy.co2_kg is not None:
@@ -73,9 +73,15 @@ def show_kg(value_kg: float) -> str:
     return f"{show_count(grams / _G_PER_T)} t" if abs(grams) >= _G_PER_T else show_count(grams, "g")
 
 
-def _watts(value_w: float) -> str:
+def show_watts(value_w: float) -> str:
+    """56.0 reads '56.0 W'."""
     return show_count(value_w, "W")
 
 
+def shown_or_never(value: float, show: Callable[[float], str]) -> str:
+    """What is infinitely far does not happen."""
+    return "never" if math.isinf(value) else show(value)
+
+
 def _row(title: str, found: Range, show: Callable[[float], str]) -> Row:
-    return title, *("never" if math.isinf(value) else show(value) for value in (found.p50, found.p10, found.p90))
+    return title, *(shown_or_never(value, show) for value in (found.p50, found.p10, found.p90))

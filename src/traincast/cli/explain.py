@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from traincast.cli.options import (
+    Accumulate,
     AsJson,
     Batch,
     Compiled,
@@ -20,8 +21,10 @@ from traincast.cli.options import (
     NClasses,
     Optimizer,
     PngFile,
+    Ppp,
     Precision,
     SeqLen,
+    Strategy,
     model_options,
 )
 
@@ -43,7 +46,10 @@ def explain(
     optimizer: Optimizer = None,
     layout: Layout = "nchw",
     compiled: Compiled = False,
+    accumulate: Accumulate = 1,
+    strategy: Strategy = "ddp",
     method: Method = "traincast",
+    ppp: Ppp = None,
     host: Host = None,
     input_samples_per_s: InputSamplesPerS = None,
     n_classes: NClasses = None,
@@ -74,7 +80,10 @@ def explain(
         optimizer=optimizer,
         layout=layout,
         compiled=compiled,
+        accumulation_steps=accumulate,
+        strategy=strategy,
         method=method,
+        ppp=ppp,
         host=host,
         input_samples_per_s=input_samples_per_s,
         devices=devices_file,

@@ -30,6 +30,7 @@ from traincast.cli.options import (
     Pue,
     Region,
     SeqLen,
+    Strategy,
 )
 
 if TYPE_CHECKING:
@@ -62,9 +63,7 @@ def forecast(
     layout: Layout = "nchw",
     compiled: Compiled = False,
     accumulate: Accumulate = 1,
-    strategy: Annotated[
-        str, typer.Option(help="On many devices: ddp, dp, mirrored, ps:P, ps-async:P, fsdp, zero1 to zero3.")
-    ] = "ddp",
+    strategy: Strategy = "ddp",
     tensor_parallel: Annotated[int, typer.Option(help="Devices of a node that share each block.")] = 1,
     pipeline_parallel: Annotated[int, typer.Option(help="Stages that share the blocks of a transformer.")] = 1,
     method: Method = "traincast",
@@ -146,12 +145,9 @@ def _data(found: "tuple[Answer, ...]", difference: "Difference | None", broken: 
 
 
 def _difference(earlier: dict[str, Any], found: "tuple[Answer, ...]", source: str) -> "Difference":
-    from traincast.errors import InputError
     from traincast.planning.difference import difference_of
     from traincast.report.json_ import plain
 
-    if len(found) > 1:
-        raise InputError("Differences are told of one choice: name one place and one batch size.")
     return difference_of(earlier, plain(found[0].to_dict()), source=source)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,8 @@ _OPTION = {
     "price": "price_usd_per_hour",
     "devices_file": "devices",
 }
+_FILES = ("devices_file", "curve")
+_PLACE_FILE = re.compile(r"(?P<part>[0-9]+\s+of\s+)?(?P<file>.+\.toml)", re.IGNORECASE)  # 'own.toml', '3 of own.toml'
 _MODEL = ("n_classes", "image_size", "seqlen", "head")
 _NOT_OF_THE_RUN = ("model", "fail_over", "compare", "against", "as_json", "html", "png")
 
@@ -31,23 +34,31 @@ class Asked:
     options: dict[str, Any]
     gates: Gates
     job: str | None
-    flags: tuple[str, ...]  # those of the run, as they were given
+    flags: tuple[str, ...]  # those of the run, as they were given; files as absolute paths
     compare: Path | None
     against: str | None
 
-    def earlier(self) -> tuple[str, dict[str, Any]] | None:
-        """Where the earlier forecast is from, and what it said."""
+    def __post_init__(self) -> None:
+        """What cannot be compared is told before anything is forecast."""
         if self.compare is not None and self.against is not None:
             raise InputError("--compare and --against are two answers to one question: give one of them.")
+        if self.against is not None and self.job is None:
+            raise InputError("--against compares a job file with itself at another commit: give a job file (.toml).")
+        is_compared = self.compare is not None or self.against is not None
+        if is_compared and len(self.options["on"]) * len(self.options["batch_sizes"]) > 1:
+            raise InputError("Differences are told of one choice: name one place and one batch size.")
+
+    def earlier(self) -> tuple[str, dict[str, Any]] | None:
+        """Where the earlier forecast is from, and what it said."""
         if self.compare is not None:
             return self.compare.name, _read(self.compare)
-        if self.against is None:
+        if self.against is None or self.job is None:
             return None
-        if self.job is None:
-            raise InputError("--against compares a job file with itself at another commit: give a job file (.toml).")
         from traincast.api.at_commit import forecast_at
 
-        return self.against, forecast_at(self.against, self.job, self.flags)
+        found = forecast_at(self.against, self.job, self.flags)
+        (place,) = self.options["on"]
+        return self.against, found | ({"on": place} if found.get("on") == _absolute("on", place) else {})
 
 
 def asked_of(context: typer.Context) -> Asked:
@@ -89,7 +100,7 @@ def _given(context: typer.Context) -> set[str]:
 
 
 def _words(context: typer.Context, given: set[str]) -> list[str]:
-    """The flags of the run as words of a command line."""
+    """The flags of the run as words of a command line that means the same in another folder."""
     words = []
     for parameter in context.command.params:
         name = parameter.name or ""
@@ -100,8 +111,16 @@ def _words(context: typer.Context, given: set[str]) -> list[str]:
             words.append(parameter.opts[0])
             continue
         for one in value if isinstance(value, (list, tuple)) else [value]:
-            words += [parameter.opts[0], str(one)]
+            words += [parameter.opts[0], _absolute(name, one)]
     return words
+
+
+def _absolute(name: str, value: Any) -> str:
+    """A file that a flag names is the one that the user sees: of today, and beside the user."""
+    if name in _FILES:
+        return str(Path(value).resolve())
+    place = _PLACE_FILE.fullmatch(str(value)) if name == "on" else None
+    return str(value) if place is None else f"{place['part'] or ''}{Path(place['file']).resolve()}"
 
 
 def _check_whole(values: dict[str, Any]) -> None:

@@ -56,12 +56,12 @@ def layers(
     from traincast.api.models import load_model
     from traincast.cli.show import show
     from traincast.errors import InputError
-    from traincast.hardware.catalog import find_device
+    from traincast.hardware.machines import find_single_device
     from traincast.trace.layers import by_kind, layers_of
 
     if tree and by == "kind":
         raise InputError("--tree shows modules inside modules and does not go with --by kind: leave one of them out.")
-    device = find_device(on, devices_file=devices_file) if on else None
+    device = find_single_device(on, devices_file=devices_file) if on else None
     options = model_options(n_classes=n_classes, image_size=image_size, seqlen=seqlen, head=head)
     trace = load_model(model, **options)
     chosen = trace.defaults.override(precision, None).precision

@@ -18,7 +18,8 @@ Model = Annotated[
 ]
 Batch = Annotated[int, typer.Option("--batch", help="Samples in one step.")]
 OnDevice = Annotated[
-    str | None, typer.Option("--on", metavar="DEVICE", help="A device name: T4, V100-PCIe-32GB, rtx3090.")
+    str | None,
+    typer.Option("--on", metavar="DEVICE", help="A device, or a machine with one: T4, rtx3090, g4dn.xlarge."),
 ]
 Precision = Annotated[
     str | None, typer.Option(help="fp32, tf32, amp-fp16, amp-bf16 or bf16. Default: as captured.", show_default=False)
@@ -31,6 +32,9 @@ NSamples = Annotated[int | None, typer.Option("--samples", help="Samples of one 
 NEpochs = Annotated[int, typer.Option("--epochs", help="Epochs of the run.")]
 Layout = Annotated[str, typer.Option(help="How images lie in memory: nchw or nhwc.")]
 Compiled = Annotated[bool, typer.Option("--compiled", help="The model runs under torch.compile.")]
+Strategy = Annotated[
+    str, typer.Option(help="On many devices: ddp, dp, mirrored, ps:P, ps-async:P, fsdp, zero1 to zero3.")
+]
 Accumulate = Annotated[int, typer.Option(help="Passes that share the batch of one update.")]
 Method = Annotated[str, typer.Option(help="traincast, roofline, paleo or layerwise.")]
 Ppp = Annotated[float | None, typer.Option(help="Fraction of the peaks that paleo reaches.", show_default=False)]

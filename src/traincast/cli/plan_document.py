@@ -96,7 +96,7 @@ def _row(choice: Choice) -> Row:
         choice.cost_usd,
         choice.interval("cost_usd")[1],
         choice.probability,
-        choice.offer.machine.price_date,
+        choice.offer.price_date,
     )
 
 

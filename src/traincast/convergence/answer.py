@@ -9,9 +9,9 @@ import numpy as np
 
 from traincast.convergence.curves.curve import Curve, weighted_quantiles
 from traincast.errors import InputError
+from traincast.lognormal import FIFTHS_SDS, p90_factor
 
 _LEVELS = (0.1, 0.5, 0.9)
-_PACES = np.array([-1.2816, -0.5244, 0.0, 0.5244, 1.2816])  # of a normal distribution, standing for a fifth of it each
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +83,9 @@ def arrival(
 def seconds_between(curve: Curve, target: float, speed: Speed) -> Range:
     """From the last logged step to the target: steps and pace vary on their own, so their distributions multiply."""
     steps = np.maximum(curve.crossings(target) - curve.last_step, 0.0)
-    paces_s = speed.step_s * np.exp(_PACES * speed.log_sd)
+    paces_s = speed.step_s * np.exp(np.array(FIFTHS_SDS) * speed.log_sd)
     seconds = (steps[:, None] * paces_s[None, :]).ravel()
-    weights = np.repeat(curve.weights, len(_PACES)) / len(_PACES)
+    weights = np.repeat(curve.weights, len(paces_s)) / len(paces_s)
     low, middle, high = weighted_quantiles(seconds[:, None], weights, _LEVELS)[:, 0]
     return Range(float(low), float(middle), float(high))
 
@@ -93,5 +93,5 @@ def seconds_between(curve: Curve, target: float, speed: Speed) -> Range:
 def seconds_to_end(last_step: float, total_steps: float, speed: Speed) -> Range:
     """From the last logged step to the end of the run."""
     left_s = max(total_steps - last_step, 0.0) * speed.step_s
-    spread = float(np.exp(1.2816 * speed.log_sd))
+    spread = p90_factor(speed.log_sd)
     return Range(left_s / spread, left_s, left_s * spread)

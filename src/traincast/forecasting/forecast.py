@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from traincast.errors import InputError
 from traincast.forecasting.question import Question
 from traincast.forecasting.split_memory import split_memory_bytes
-from traincast.forecasting.spread import LINK_LOG_SD, p90_factor
+from traincast.forecasting.spread import LINK_LOG_SD
+from traincast.lognormal import p90_factor
 from traincast.memory.overhead import overhead_of
 from traincast.memory.timeline import peak_bytes
 from traincast.scaling.held_memory import held_bytes_change

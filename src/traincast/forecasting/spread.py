@@ -20,8 +20,6 @@ WAITING_LOG_SD = 0.189
 # of Pollux' rows on several GPUs with the links as documented (docs/distributed.md).
 LINK_LOG_SD = 0.45
 
-_P90_SDS = 1.2816  # a normal variable is below its mean plus this many standard deviations 9 times of 10
-
 
 def step_log_sd(timeline: StepTimeline, parallel: ParallelStep, *, is_measured: bool = False) -> Floats:
     """Standard deviation of the logarithm of the step: errors of its ops, of its links, and the machine one gets.
@@ -34,8 +32,3 @@ def step_log_sd(timeline: StepTimeline, parallel: ParallelStep, *, is_measured: 
     step_s = parallel.step_s
     share = np.divide(parallel.exposed_s, step_s, out=np.zeros_like(step_s), where=step_s > 0)
     return np.hypot((1 - share) * computing, share * LINK_LOG_SD)
-
-
-def p90_factor(log_sd: float) -> float:
-    """p90 over the median; p10 is as far below."""
-    return float(np.exp(_P90_SDS * log_sd))

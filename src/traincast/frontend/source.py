@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,15 +42,17 @@ def load(model: str | Path, **options: Any) -> Trace:
 
 
 def _captured(reader: Callable[..., TrainingStep], text: str, options: dict[str, Any]) -> Trace:
-    try:
-        step = reader(text, **options)
-    except TypeError as error:
-        if "unexpected keyword argument" not in str(error) or not options:
-            raise
-        raise InputError(f"'{text}' takes none of the options {', '.join(options)}: {error}.") from error
-    from traincast.frontend.capturing.capture import capture_step
+    """What a user's own code prints meanwhile goes to stderr: stdout holds the answer, which may be JSON."""
+    with redirect_stdout(sys.stderr):
+        try:
+            step = reader(text, **options)
+        except TypeError as error:
+            if "unexpected keyword argument" not in str(error) or not options:
+                raise
+            raise InputError(f"'{text}' takes none of the options {', '.join(options)}: {error}.") from error
+        from traincast.frontend.capturing.capture import capture_step
 
-    return capture_step(step)
+        return capture_step(step)
 
 
 def _refuse(text: str, options: dict[str, Any]) -> None:

@@ -55,9 +55,9 @@ def find_cluster(text: str, *, devices_file: str | Path | None = None, link: str
 
 
 def _counted(left: str, text: str) -> tuple[str, tuple[int, ...]]:
-    """What is counted, and the numbers before it from the left."""
+    """What is counted, and the numbers before it from the left. '8x_H200-SXM_SECURE' is a name, not eight of one."""
     digits = []
-    while (counted := _COUNTED.fullmatch(left)) is not None:
+    while machine_named(left) is None and (counted := _COUNTED.fullmatch(left)) is not None:
         digits.append(counted["n"])
         left = counted["rest"].strip()
     if not left:

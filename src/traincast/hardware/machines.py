@@ -11,19 +11,20 @@ from traincast.errors import InputError, close_names
 from traincast.hardware.catalog import find_device
 from traincast.hardware.cluster import Cluster, check_count
 from traincast.hardware.device_table import name_key
-from traincast.hardware.link_table import find_link
+from traincast.hardware.link_table import find_link, link_inside
 from traincast.units import GIGA
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
+    from traincast.hardware.device import Device
     from traincast.hardware.link import Link
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """One node as a provider or maker describes it; a price or network that is not known is None."""
+    """One node as a provider or maker describes it. Prices are of the whole machine; what is not known is None."""
 
     name: str
     provider: str
@@ -31,12 +32,18 @@ class Machine:
     n_devices: int
     inside: Link
     network: Link | None
-    price_usd_per_hour: float | None  # of the whole machine, on demand
+    price_usd_per_hour: float | None  # on demand
     price_date: str
     region: str
     source: str
     notes: str
     aliases: tuple[str, ...] = ()
+    spot_usd_per_hour: float | None = None
+    n_cpus: int | None = None
+    is_retired: bool = False  # newer catalogues do not list it any more
+
+    def usd_per_hour(self, *, is_spot: bool) -> float | None:
+        return self.spot_usd_per_hour if is_spot else self.price_usd_per_hour
 
     def cluster(self, n_nodes: int = 1, *, devices_file: str | Path | None = None) -> Cluster:
         """So many of this machine, joined by its own network, with every device used."""
@@ -55,7 +62,7 @@ class Machine:
             n_nodes_max=n_nodes,
             node_price_usd_per_hour=self.price_usd_per_hour,
             price_source=self.source if self.price_usd_per_hour is not None else "",
-            price_date=self.price_date,
+            price_date=self.price_date if self.price_usd_per_hour is not None else "",
             region=self.region,
         )
 
@@ -103,26 +110,47 @@ def machine_named(name: str) -> Machine | None:
     return _by_key().get(name_key(name))
 
 
+def find_single_device(name: str, *, devices_file: str | Path | None = None) -> Device:
+    """The device of that name, or that of a machine which has one: for questions about one device."""
+    machine = machine_named(name)
+    if machine is None:
+        return find_device(name, devices_file=devices_file)
+    if machine.n_devices > 1:
+        raise InputError(
+            f"'{name}' has {machine.n_devices} devices, and this is a question about one: name '{machine.device}'."
+        )
+    return find_device(machine.device, devices_file=devices_file)
+
+
 @lru_cache(maxsize=1)
 def _by_key() -> dict[str, Machine]:
     return {name_key(name): machine for machine in all_machines() for name in (machine.name, *machine.aliases)}
 
 
 def _machine(row: Mapping[str, str]) -> Machine:
-    inside = find_link(row["inside"])
-    if row["nvlink_gb_per_s"]:
-        inside = replace(inside, bytes_per_s=float(row["nvlink_gb_per_s"]) * GIGA / 2)  # printed for both directions
     return Machine(
         name=row["name"],
         aliases=tuple(alias for alias in row["aliases"].split(";") if alias),
         provider=row["provider"],
         device=row["device"],
         n_devices=int(row["n_devices"]),
-        inside=inside,
+        inside=_inside(row),
         network=find_link(row["network"]) if row["network"] else None,
         price_usd_per_hour=float(row["price_usd_per_hour"]) if row["price_usd_per_hour"] else None,
         price_date=row["price_date"],
         region=row["region"],
         source=row["source"],
         notes=row["notes"],
+        spot_usd_per_hour=float(row["spot_usd_per_hour"]) if row["spot_usd_per_hour"] else None,
+        n_cpus=int(row["vcpus"]) if row["vcpus"] else None,
+        is_retired=row["retired"] == "1",
     )
+
+
+def _inside(row: Mapping[str, str]) -> Link:
+    if not row["inside"]:
+        return link_inside(find_device(row["device"]), int(row["n_devices"]))
+    link = find_link(row["inside"])
+    if row["nvlink_gb_per_s"]:
+        return replace(link, bytes_per_s=float(row["nvlink_gb_per_s"]) * GIGA / 2)  # printed for both directions
+    return link

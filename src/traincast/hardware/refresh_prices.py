@@ -1,10 +1,10 @@
-"""New prices for the tables:  python -m traincast.hardware.refresh_prices FILE... --date DAY [--out FILE | --write]
+"""New prices for the table:  python -m traincast.hardware.refresh_prices FILE... --date DAY [--out FILE | --write]
 
 Reads catalogue files that you downloaded: SkyPilot's (vms.csv of a provider: InstanceType, AcceleratorName,
 AcceleratorCount, Price, SpotPrice, Region) and gpuhunt's (instance_name, location, price, gpu_count, spot). Of every
-machine that data/offers.csv names, the price in its own region is taken; where a catalogue has several of one (zones),
-the median. Prints or writes a file that `traincast plan --prices` reads; --write puts the prices into the package's own
-tables instead. SkyPilot lists Google's machines without their GPUs: these prices are left as they are.
+machine that data/machines.csv has a price of, the price in its own region is taken; where a catalogue has several of
+one (zones), the median. Prints or writes a file that `traincast plan --prices` reads; --write puts the prices into the
+package's own table instead. SkyPilot lists Google's machines without their GPUs: these prices are left as they are.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path
 from traincast.errors import FileFormatError, InputError, TraincastError
 from traincast.report.files import write_file
 
-DATA = Path(__file__).parents[1] / "data"
+TABLE = Path(__file__).parents[1] / "data" / "machines.csv"
 _SKYPILOT = {"InstanceType", "Price", "SpotPrice", "Region"}
 _GPUHUNT = {"instance_name", "location", "price", "spot"}
 _HEADER = ("offer", "usd_per_hour", "spot_usd_per_hour", "date")
@@ -125,24 +125,22 @@ def _spot(on_demand: float | None, spot: float | None) -> float | None:
     return None if spot == on_demand else spot
 
 
-def _table(name: str) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO((DATA / name).read_text(encoding="utf-8"), newline="")))
+def _rows() -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(TABLE.read_text(encoding="utf-8"), newline="")))
 
 
-def _write_tables(prices: Mapping[str, tuple[float | None, float | None]], day: str) -> None:
-    for name in ("offers.csv", "machines.csv"):
-        rows = _table(name)
-        for row in rows:
-            on_demand, spot = prices.get(row["name"], (None, None))
-            if on_demand is not None and row["price_usd_per_hour"]:
-                row["price_usd_per_hour"], row["price_date"] = f"{on_demand:g}", day
-                if "spot_usd_per_hour" in row:
-                    row["spot_usd_per_hour"] = "" if spot is None else f"{spot:g}"
-        page = io.StringIO()
-        writer = csv.DictWriter(page, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-        _say(f"Wrote {write_file(DATA / name, page.getvalue())}\n")
+def _write_table(prices: Mapping[str, tuple[float | None, float | None]], day: str) -> None:
+    rows = _rows()
+    for row in rows:
+        on_demand, spot = prices.get(row["name"], (None, None))
+        if on_demand is not None and row["price_usd_per_hour"]:
+            row["price_usd_per_hour"], row["price_date"] = f"{on_demand:g}", day
+            row["spot_usd_per_hour"] = "" if spot is None else f"{spot:g}"
+    page = io.StringIO()
+    writer = csv.DictWriter(page, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    _say(f"Wrote {write_file(TABLE, page.getvalue())}\n")
 
 
 def price_file(prices: Mapping[str, tuple[float | None, float | None]], day: str) -> str:
@@ -166,7 +164,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--date", required=True, help="the day of the catalogue, such as 2026-11-16")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--out", metavar="FILE", help="write a file for --prices (default: print it)")
-    where.add_argument("--write", action="store_true", help="write the package's own tables")
+    where.add_argument("--write", action="store_true", help="write the package's own table")
     options = parser.parse_args(arguments)
     try:
         return _run(options)
@@ -180,11 +178,12 @@ def _run(options: argparse.Namespace) -> int:
         day = datetime.date.fromisoformat(options.date).isoformat()
     except ValueError:
         raise InputError(f"--date '{options.date}' is not a day such as 2026-11-16.") from None
-    prices = new_prices(_table("offers.csv"), [read_catalogue(path) for path in options.files])
+    offers = [row for row in _rows() if row["price_date"]]  # the others are not for rent
+    prices = new_prices(offers, [read_catalogue(path) for path in options.files])
     if not prices:
         raise InputError("None of the offers is in these catalogues.")
     if options.write:
-        _write_tables(prices, day)
+        _write_table(prices, day)
     elif options.out:
         _say(f"Wrote {write_file(Path(options.out), price_file(prices, day))}\n")
     else:

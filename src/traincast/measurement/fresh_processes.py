@@ -15,10 +15,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from traincast.errors import InputError, MeasurementError
+from traincast.lognormal import P90_SDS
 from traincast.measurement.measured import Measurement
 from traincast.measurement.statistics import Summary
 
-_P90_SDS = 1.2816  # of a normal distribution
 _SMALLEST = 1e-12  # of a duration, whose logarithm is taken
 
 _STOPPED = 130  # by Ctrl-C, with an answer if there was time for one
@@ -90,20 +90,20 @@ def join_summaries(parts: Sequence[Summary]) -> Summary:
     logs = [math.log(max(part.median, _SMALLEST)) for part in parts]
     n, mean = len(parts), sum(logs) / len(parts)
     between = math.sqrt(sum((log - mean) ** 2 for log in logs) / (n - 1) * (1 + 1 / n)) if n > 1 else 0.0
-    low_sd = sum(_log_ratio(part.median, part.p10) for part in parts) / n / _P90_SDS
-    high_sd = sum(_log_ratio(part.p90, part.median) for part in parts) / n / _P90_SDS
-    t = float(stdtrit(n - 1, 0.9)) if n > 1 else _P90_SDS
+    low_sd = sum(_log_ratio(part.median, part.p10) for part in parts) / n / P90_SDS
+    high_sd = sum(_log_ratio(part.p90, part.median) for part in parts) / n / P90_SDS
+    t = float(stdtrit(n - 1, 0.9)) if n > 1 else P90_SDS
     medians = sorted(part.median for part in parts)
     median = (medians[(n - 1) // 2] + medians[n // 2]) / 2
     n_values = sum(part.n for part in parts)
     minimum = min(part.minimum for part in parts)
-    p10 = median * math.exp(-math.hypot(t * between, _P90_SDS * low_sd))
+    p10 = median * math.exp(-math.hypot(t * between, P90_SDS * low_sd))
     return Summary(
         n=n_values,
         median=median,
         minimum=minimum,
         p10=max(p10, minimum),  # noise only adds: the least of many steps is near what the work itself takes
-        p90=median * math.exp(math.hypot(t * between, _P90_SDS * high_sd)),
+        p90=median * math.exp(math.hypot(t * between, P90_SDS * high_sd)),
         mean=sum(part.total for part in parts) / n_values,
         n_outliers=sum(part.n_outliers for part in parts),
         spread_fraction=math.hypot(between, sum(part.spread_fraction for part in parts) / n),

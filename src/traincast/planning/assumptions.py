@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from traincast.forecasting.forecast import Forecast
+from traincast.lognormal import p90_factor
 from traincast.planning.energy import POWER_LOG_SD, WAITING_FRACTION, WORKING_FRACTION
 from traincast.units import show_bytes_per_s, show_usd
 
@@ -85,7 +86,7 @@ def _power(forecast: Forecast, energy: Energy | None) -> str:
     if energy is None:
         return f"No energy is told: the power limit of {device.name} is not in the table."
     more = "nothing for hosts, network and cooling" if energy.pue == 1 else f"{energy.pue:g} times that for the site"
-    low, high = (round(100 * (2.718281828**sds - 1)) for sds in (-1.2816 * POWER_LOG_SD, 1.2816 * POWER_LOG_SD))
+    low, high = (round(100 * (p90_factor(log_sd) - 1)) for log_sd in (-POWER_LOG_SD, POWER_LOG_SD))
     return (
         f"A device draws {100 * WORKING_FRACTION:.0f} % of its {device.tdp_w:,.0f} W while it works and "
         f"{100 * WAITING_FRACTION:.0f} % while it waits ({low} to +{high} % at p10 and p90), {more}."

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traincast.errors import InputError
+from traincast.lognormal import FIFTHS_SDS
 from traincast.planning.pareto import Limits
 from traincast.planning.space import Space
 from traincast.planning.spot import can_finish, spot_time
@@ -94,7 +95,7 @@ def candidates(
     input_s = np.zeros(len(steps)) if rate is None else steps.batch_size / rate
     busy_s, least_s = (n_steps * steps.busy_s)[row], (n_steps * input_s)[row]
     work_s = np.maximum(busy_s, least_s)
-    log_sd = np.hypot(steps.log_sd, length.epochs_log_sd)[row]
+    log_sd = steps.log_sd[row]
     longer, median_s = np.ones(len(row)), busy_s.copy()  # by interruptions
     interval_s, n_interruptions = np.full(len(row), np.nan), np.zeros(len(row))
     spot = np.flatnonzero(is_spot)
@@ -119,13 +120,27 @@ def candidates(
         usd_per_hour=price,
         total_s=total_s,
         median_s=median_s,
-        log_sd=log_sd,
+        log_sd=np.hypot(log_sd, length.epochs_log_sd),
         least_s=least_s,
         cost_usd=price * total_s / _S_PER_H,
-        probability=length.probability * _kept(left_s, median_s, log_sd, least_s),
+        probability=_in_time(length, left_s, median_s, log_sd, least_s),
         interval_s=interval_s,
         n_interruptions=n_interruptions,
     )
+
+
+def _in_time(length: Length, left_s: Floats, median_s: Floats, log_sd: Floats, least_s: Floats) -> Floats:
+    """That the run is over before the limit, at paces with this deviation.
+
+    The epochs of a curve are those of all runs, and the slowest are runs that never arrive: at any pace, the share that
+    is in time is at most the share that arrives.
+    """
+    if length.probability == 1:
+        return _kept(left_s, median_s, np.hypot(log_sd, length.epochs_log_sd), least_s)
+    spread = np.full(len(log_sd), length.epochs_log_sd)
+    at_paces = [_kept(left_s, median_s * np.exp(sds * log_sd), spread, least_s) for sds in FIFTHS_SDS]
+    found: Floats = np.mean(np.minimum(length.probability, at_paces), axis=0)
+    return found
 
 
 def _kept(left_s: Floats, median_s: Floats, log_sd: Floats, least_s: Floats) -> Floats:
@@ -168,8 +183,5 @@ def _between_s(steps: StepTable, space: Space, terms: Terms, row: Ints, offer: I
     """Mean time between interruptions of a run: whichever of its machines goes first stops it."""
     n_nodes = np.array([place.n_nodes for place in steps.places])[steps.place[row]]
     per_day = np.array([terms.per_day.get(one.provider, np.nan) for one in space.offers])[offer]
-    if np.isnan(per_day).any():
-        name = space.offers[int(offer[np.isnan(per_day)][0])].provider
-        raise InputError(f"How often '{name}' interrupts spot machines is not known: give interruptions_per_day.")
     with np.errstate(divide="ignore"):
         return _S_PER_DAY / (per_day * n_nodes)

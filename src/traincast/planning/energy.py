@@ -9,6 +9,7 @@ from traincast.convergence.answer import Range
 from traincast.errors import InputError
 from traincast.forecasting.forecast import Forecast
 from traincast.hardware.grid import Grid
+from traincast.lognormal import P90_SDS
 
 # A node of eight H100 drew 76 % of its rating in heavy training (Newkirk et al. 2025, arXiv 2506.14551) and at most
 # 83 % of it (Latif et al. 2024, arXiv 2412.08602). Estimates from the rating alone were off by 27 to 37 % there.
@@ -18,12 +19,11 @@ WAITING_FRACTION = 0.25
 POWER_LOG_SD = 0.25
 
 J_PER_KWH = 3.6e6
-_P90_SDS = 1.2816
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Energy:
-    """Mean power of all devices, and energy and CO2 of the run (None where its length or its grid is not known)."""
+    """Mean power, with what the site adds, and energy and CO2 of the run (None where length or grid is not known)."""
 
     power_w: Range
     pue: float  # what the site draws for each joule of the devices
@@ -60,5 +60,5 @@ def mean_power_w(forecast: Forecast) -> float | None:
 
 def _spread(value: float, low_log: float, high_log: float) -> Range:
     """p10 and p90 from the spread of the time (logarithms of its ends over its middle) and of the power."""
-    own = _P90_SDS * POWER_LOG_SD
+    own = P90_SDS * POWER_LOG_SD
     return Range(value * math.exp(-math.hypot(low_log, own)), value, value * math.exp(math.hypot(high_log, own)))

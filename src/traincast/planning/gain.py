@@ -12,6 +12,7 @@ from traincast.forecasting.device_times import DeviceTimes, device_times, steps_
 from traincast.forecasting.forecast import Forecast
 from traincast.forecasting.question import Question
 from traincast.forecasting.spread import LINK_LOG_SD, WAITING_LOG_SD, WORKING_LOG_SD
+from traincast.lognormal import p90_factor
 from traincast.trace.graph import Phase
 
 LINK, MACHINE = "link", "machine"
@@ -23,7 +24,6 @@ ALIKE = 0.9
 PRECISION_LOG_SD = 0.22
 LAYOUT_LOG_SD = 0.1
 DOUBLED_BATCH_LOG_SD = 0.14
-_P90_SDS = 1.2816
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,5 +83,5 @@ def gain_of(
         alike = 0.0 if other_device or (other_kernels and not is_same_place) else 1.0 if is_same_place else ALIKE
         variance += own * own + new * new - 2 * alike * own * new
     speedup = after.forecast.samples_per_s / before.forecast.samples_per_s
-    factor = math.exp(_P90_SDS * math.sqrt(max(variance, 0.0)))
+    factor = p90_factor(math.sqrt(max(variance, 0.0)))
     return Gain(speedup, speedup / factor, speedup * factor)

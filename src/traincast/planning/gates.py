@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from traincast.errors import InputError, close_names
 from traincast.forecasting.forecast import Forecast
+from traincast.lognormal import chance_below, log_sd_of
 from traincast.units import show_bytes, show_duration, show_percent, show_usd
 
 NAMES = ("budget", "hours", "memory")
-_P10_TO_P90_SDS = 2.5631
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,10 @@ class Gates:
         )
 
     def broken(self, forecast: Forecast) -> tuple[str, ...]:
-        """One sentence for each limit that the forecast's median breaks; what cannot be told is an InputError."""
+        """One sentence for each limit that the forecast's median breaks; what cannot be told is an InputError.
+
+        Where there is any limit, a run has to fit, too: one that runs out of memory keeps neither time nor budget.
+        """
         found = []
         if self.budget_usd is not None:
             cost = _known(forecast, "cost_usd", "budget", "the samples of an epoch and a price")
@@ -47,14 +50,19 @@ class Gates:
             if total_s > limit_s:
                 chance = _chance(forecast, "total_s", limit_s)
                 found.append(f"hours: {show_duration(total_s)} is over {show_duration(limit_s)} ({chance} to keep it).")
-        if self.memory_fraction is not None:
-            usable = forecast.question.device.usable_memory_bytes
-            if forecast.peak_memory_bytes > self.memory_fraction * usable:
-                found.append(
-                    f"memory: {show_bytes(forecast.peak_memory_bytes)} is over {show_percent(self.memory_fraction)} of "
-                    f"the {show_bytes(usable)} that {forecast.device} has to use."
-                )
+        if self != Gates():
+            found += _too_much_memory(forecast, min(self.memory_fraction or 1.0, 1.0))
         return tuple(found)
+
+
+def _too_much_memory(forecast: Forecast, share: float) -> list[str]:
+    usable = forecast.question.device.usable_memory_bytes
+    if forecast.peak_memory_bytes <= share * usable:
+        return []
+    need, has = show_bytes(forecast.peak_memory_bytes), f"the {show_bytes(usable)} that {forecast.device} has to use"
+    if not forecast.fits:
+        return [f"memory: it does not fit, {need} is over {has}."]
+    return [f"memory: {need} is over {show_percent(share)} of {has}."]
 
 
 def gates_of(text: str, flag: str = "--fail-over") -> Gates:
@@ -100,6 +108,5 @@ def _chance(forecast: Forecast, name: str, limit: float) -> str:
     low, high = forecast.interval(name)
     if low == high:
         return "no chance"
-    sd = math.log(high / low) / _P10_TO_P90_SDS
-    chance = 0.5 * (1 + math.erf(math.log(limit / getattr(forecast, name)) / sd / math.sqrt(2)))
+    chance = chance_below(limit, getattr(forecast, name), log_sd_of(low, high))
     return f"{100 * chance:.0f} % chance" if chance >= 0.005 else "less than 1 % chance"

@@ -42,7 +42,7 @@ def cheapest_by_device() -> dict[str, Machine]:
     """For each device that can be rented, the machine with the lowest price for one of it."""
     found: dict[str, Machine] = {}
     for machine in all_machines():
-        if machine.price_usd_per_hour is None:
+        if machine.price_usd_per_hour is None or machine.is_retired:
             continue
         best = found.get(machine.device)
         if best is None or _per_device(machine) < _per_device(best):

@@ -18,20 +18,7 @@ from traincast.units import show_duration, show_usd
 
 _PORT = 29500
 _CLOUDS = {"AWS": "aws", "GCP": "gcp", "Azure": "azure", "Lambda": "lambda", "RunPod": "runpod"}
-# SkyPilot's names of devices, where they are not ours without form factor and memory size.
-_ACCELERATORS = {
-    "V100-SXM2-32GB": "V100-32GB",
-    "A100-SXM4-40GB": "A100",
-    "A100-PCIe-40GB": "A100",
-    "A100-SXM4-80GB": "A100-80GB",
-    "A100-PCIe-80GB": "A100-80GB",
-    "H100-NVL-94GB": "H100-NVL",
-    "H200-SXM": "H200",
-    "GH200-96GB": "GH200",
-    "K80-die": "K80",
-    "M60-die": "M60",
-}
-_FORM = re.compile(r"-(?:PCIe|SXM\d?|NVL)(?:-\d+GB)?$|-\d+GB$")
+_ATTACHED = re.compile(r"(?P<machine>.+)\+(?P<n>[0-9]+)x(?P<device>[A-Za-z0-9-]+)")  # n1-standard-8+1xT4
 
 
 def job_text(choice: Choice, kind: str) -> str:
@@ -43,13 +30,16 @@ def job_text(choice: Choice, kind: str) -> str:
 
 
 def _torchrun(choice: Choice) -> str:
+    lines = _uneven(choice)
     if choice.n_nodes == 1:
-        return f"torchrun --standalone --nproc_per_node={choice.n_devices} {_script(choice)}\n"
-    return (
-        f"# on every machine, with its own rank and the address of the first\n"
+        lines.append(f"torchrun --standalone --nproc_per_node={choice.n_devices} {_script(choice)}")
+        return "\n".join(lines) + "\n"
+    lines += [
+        "# on every machine, with its own rank and the address of the first",
         f"torchrun --nnodes={choice.n_nodes} --nproc_per_node={_per_node(choice)} --node_rank=$NODE_RANK "
-        f"--master_addr=$MASTER_ADDR --master_port={_PORT} {_script(choice)}\n"
-    )
+        f"--master_addr=$MASTER_ADDR --master_port={_PORT} {_script(choice)}",
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def _slurm(choice: Choice) -> str:
@@ -59,6 +49,7 @@ def _slurm(choice: Choice) -> str:
     lines = [
         "#!/bin/bash",
         f"# {_summary(choice)}",
+        *_uneven(choice),
         f"#SBATCH --job-name={_job_name(choice)}",
         f"#SBATCH --nodes={choice.n_nodes}",
         "#SBATCH --ntasks-per-node=1",
@@ -78,27 +69,35 @@ def _slurm(choice: Choice) -> str:
 
 
 def _sky(choice: Choice) -> str:
-    """Names are quoted as JSON, which YAML reads: none of them can be taken for something else."""
-    provider = choice.offer.provider
-    if provider not in _CLOUDS:
+    """Names are quoted as JSON, which YAML reads: none of them can be taken for something else.
+
+    The type of a machine says which GPUs it has, and SkyPilot refuses others beside it (it tells an H100-SXM from an
+    H100-MEGA). Only Google's N1 machines have none of their own, and our names of these end with what is attached.
+    """
+    offer = choice.offer
+    if offer.provider not in _CLOUDS:
         raise InputError(
-            f"SkyPilot does not know the provider '{provider}' of '{choice.offer.name}': write the plan as slurm or "
+            f"SkyPilot does not know the provider '{offer.provider}' of '{offer.name}': write the plan as slurm or "
             "torchrun."
         )
-    region = choice.offer.machine.region
-    infra = _CLOUDS[provider] + (f"/{region}" if region and region != "US" else "")
-    machine = choice.offer.name.partition("+")[0]  # N1 machines of Google name their GPUs behind a +
+    infra = _CLOUDS[offer.provider] + (f"/{offer.region}" if offer.region and offer.region != "US" else "")
+    attached = _ATTACHED.fullmatch(offer.name)
+    machine = offer.name if attached is None else attached["machine"]
     run = (
-        "torchrun --nnodes=$SKYPILOT_NUM_NODES --nproc_per_node=$SKYPILOT_NUM_GPUS_PER_NODE "
+        f"torchrun --nnodes=$SKYPILOT_NUM_NODES --nproc_per_node={_per_node(choice)} "
         f"--node_rank=$SKYPILOT_NODE_RANK --master_addr=$MASTER_ADDR --master_port={_PORT} {_script(choice)}"
     )
     lines = [
         f"# {_summary(choice)}",
+        *_uneven(choice),
+        "# sky jobs launch FILE: begins again where a machine is taken back, which sky launch does not"
+        if choice.is_spot
+        else "# sky launch FILE",
         f"name: {json.dumps(_job_name(choice))}",
         "resources:",
         f"  infra: {json.dumps(infra)}",
         f"  instance_type: {json.dumps(machine)}",
-        f"  accelerators: {json.dumps(f'{_accelerator(choice.question.device.name)}:{_per_node(choice)}')}",
+        *([f'  accelerators: "{attached["device"]}:{attached["n"]}"'] if attached else []),
         f"  use_spot: {str(choice.is_spot).lower()}",
         f"num_nodes: {choice.n_nodes}",
         "run: |",
@@ -114,7 +113,7 @@ WRITERS: dict[str, Callable[[Choice], str]] = {"sky": _sky, "slurm": _slurm, "to
 def _script(choice: Choice) -> str:
     question = choice.question
     options = {
-        "--model": shlex.quote(question.trace.name),
+        "--model": shlex.quote(_on_one_line(question.trace.name)),
         "--batch-size": question.micro_batch_size,
         "--accumulate": question.accumulation_steps,
         "--precision": question.settings.precision,
@@ -128,13 +127,29 @@ def _script(choice: Choice) -> str:
     return " ".join(["train.py", *(f"{name} {value}" for name, value in options.items())])
 
 
+def _uneven(choice: Choice) -> list[str]:
+    """A remark where devices cannot share the batch evenly: equal shares of whole samples make a larger one."""
+    question = choice.question
+    each = question.micro_batch_size * question.accumulation_steps
+    n_seen = each * choice.n_devices
+    if n_seen == question.batch_size:
+        return []
+    told = f"a batch of {question.batch_size:,} on {choice.n_devices} devices is {each:,} each"
+    return [f"# {told}: an update sees {n_seen:,} samples unless the script leaves some out"]
+
+
 def _summary(choice: Choice) -> str:
     low, high = (show_duration(seconds) for seconds in choice.interval("total_s"))
     kind = "spot" if choice.is_spot else "on demand"
     return (
-        f"{choice.place}, {kind}: {show_duration(choice.total_s)} ({low} to {high}), about {show_usd(choice.cost_usd)} "
-        f"at prices of {choice.offer.machine.price_date}"
+        f"{_on_one_line(choice.place)}, {kind}: {show_duration(choice.total_s)} ({low} to {high}), about "
+        f"{show_usd(choice.cost_usd)} at prices of {choice.offer.price_date}"
     )
+
+
+def _on_one_line(text: str) -> str:
+    """Neither a comment nor a block of YAML can hold a control character."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
 def _per_node(choice: Choice) -> int:
@@ -144,7 +159,3 @@ def _per_node(choice: Choice) -> int:
 def _job_name(choice: Choice) -> str:
     """Letters, digits and dashes: what all of them allow."""
     return re.sub(r"[^A-Za-z0-9]+", "-", choice.question.trace.name).strip("-").lower()[:40] or "training"
-
-
-def _accelerator(device: str) -> str:
-    return _ACCELERATORS.get(device) or _FORM.sub("", device).replace("RTX-", "RTX").replace("Quadro-", "")

@@ -9,10 +9,10 @@ from typing import Any
 from traincast.errors import InputError
 from traincast.forecasting.forecast import Forecast
 from traincast.forecasting.question import Question
-from traincast.forecasting.spread import p90_factor
 from traincast.forecasting.sweep import forecast_step
+from traincast.hardware.machines import Machine
+from traincast.lognormal import p90_factor
 from traincast.planning.candidates import Candidates, Length, Terms
-from traincast.planning.offers import Offer
 from traincast.planning.pareto import Limits
 from traincast.planning.space import Space
 from traincast.planning.steps import StepTable
@@ -25,7 +25,7 @@ _S_PER_H = 3600.0
 class Choice:
     """One way to do it. Times and costs are those to expect; `interval` gives p10 and p90."""
 
-    offer: Offer
+    offer: Machine
     question: Question
     is_spot: bool
     usd_per_hour: float  # of all machines together
@@ -41,7 +41,7 @@ class Choice:
 
     @property
     def place(self) -> str:
-        """What to rent, as --on reads it where the table of machines has it."""
+        """What to rent, as --on reads it; a machine of one's own prices has its name in their file alone."""
         n_nodes = self.n_nodes
         return self.offer.name if n_nodes == 1 else f"{n_nodes}x{self.offer.name}"
 
@@ -74,7 +74,7 @@ class Choice:
         return forecast_step(self.question)
 
     def to_dict(self) -> dict[str, Any]:
-        question, machine = self.question, self.offer.machine
+        question = self.question
         return {
             "offer": self.offer.name,
             "provider": self.offer.provider,
@@ -88,8 +88,8 @@ class Choice:
             "precision": question.settings.precision,
             "strategy": self.strategy,
             "usd_per_hour": self.usd_per_hour,
-            "price_date": machine.price_date,
-            "region": machine.region,
+            "price_date": self.offer.price_date,
+            "region": self.offer.region,
             "n_epochs": self.n_epochs,
             "step_s": self.forecast.step_s,
             "samples_per_s": self.forecast.samples_per_s,
@@ -146,14 +146,14 @@ class Plan:
     @property
     def price_dates(self) -> tuple[str, str]:
         """Of the oldest and of the newest price that was compared."""
-        days = [offer.machine.price_date for offer in self.space.offers if offer.machine.price_date]
+        days = [offer.price_date for offer in self.space.offers if offer.price_date]
         return min(days, default=""), max(days, default="")
 
     @property
     def interruptions_per_day(self) -> dict[str, float]:
-        """Of one machine, as assumed of the providers with a spot price."""
+        """Of one machine, as assumed of the providers with a spot price; none where spot was not asked for."""
         names = sorted({offer.provider for offer in self.space.offers if offer.spot_usd_per_hour is not None})
-        return {name: self.terms.per_day[name] for name in names}
+        return {name: self.terms.per_day[name] for name in names} if self.terms.with_spot else {}
 
     def to_dict(self) -> dict[str, Any]:
         """What --json prints."""

@@ -11,10 +11,8 @@ from pathlib import Path
 
 from traincast.errors import FileFormatError, InputError
 from traincast.hardware.catalog import find_device
-from traincast.hardware.device_table import name_key
 from traincast.hardware.link_table import find_link, link_inside
-from traincast.hardware.machines import Machine
-from traincast.planning.offers import Offer, all_offers
+from traincast.hardware.machines import Machine, all_machines, machine_named
 
 OWN = "own"  # the provider of machines that no table lists
 _COLUMNS = ("offer", "device", "n_devices", "usd_per_hour", "spot_usd_per_hour", "date", "network", "provider")
@@ -23,7 +21,7 @@ _RIGHT = "columns are offer or device, usd_per_hour and date (2026-11-16), and i
 )
 
 
-def read_prices(path: str | Path, *, devices_file: str | Path | None = None) -> tuple[Offer, ...]:
+def read_prices(path: str | Path, *, devices_file: str | Path | None = None) -> tuple[Machine, ...]:
     """Every line an offer. A price is of the whole machine; a device without a number is a machine of one."""
     found = [_offer(row, where, devices_file) for where, row in _rows(Path(path))]
     if not found:
@@ -66,7 +64,7 @@ def _check_header(header: list[str], path: Path) -> None:
         raise FileFormatError(f"'{path}' has no column date: a price without its day cannot be judged. {_RIGHT}.")
 
 
-def _offer(row: Mapping[str, str], where: str, devices_file: str | Path | None) -> Offer:
+def _offer(row: Mapping[str, str], where: str, devices_file: str | Path | None) -> Machine:
     price, spot = _price(row, "usd_per_hour", where), _price(row, "spot_usd_per_hour", where)
     if price is None and spot is None:
         raise FileFormatError(f"{where} has no price: usd_per_hour is empty.")
@@ -74,25 +72,38 @@ def _offer(row: Mapping[str, str], where: str, devices_file: str | Path | None) 
         day = datetime.date.fromisoformat(row["date"]).isoformat()
     except ValueError:
         raise FileFormatError(f"{where}: date is '{row['date']}', not a day such as 2026-11-16.") from None
-    name, device = row.get("offer", ""), row.get("device", "")
-    known = {name_key(offer.name): offer for offer in all_offers()}.get(name_key(name)) if name else None
-    if known is not None:
-        machine = replace(known.machine, price_usd_per_hour=price, price_date=day, source=where)
-        return replace(known, machine=machine, spot_usd_per_hour=spot, is_retired=False)
-    if not device:
+    name = row.get("offer", "")
+    known = machine_named(name) if name else None
+    if known is None and not row.get("device", ""):
         raise FileFormatError(f"{where}: no offer is named '{name}'; say its device, and n_devices if it has several.")
-    own = _machine(row, where, devices_file)
-    return Offer(machine=replace(own, price_usd_per_hour=price, price_date=day), spot_usd_per_hour=spot)
+    try:
+        machine = _own(row, where, devices_file) if known is None else _known(known, row, where, devices_file)
+    except InputError as error:
+        raise FileFormatError(f"{where}: {error}") from None
+    return replace(machine, price_usd_per_hour=price, spot_usd_per_hour=spot, price_date=day, source=where)
 
 
-def _machine(row: Mapping[str, str], where: str, devices_file: str | Path | None) -> Machine:
+def _known(machine: Machine, row: Mapping[str, str], where: str, devices_file: str | Path | None) -> Machine:
+    """A machine of the table is what it is; only its network may be told anew."""
+    device, count = row.get("device", ""), row.get("n_devices", "")
+    is_other = device and find_device(device, devices_file=devices_file).name != machine.device
+    if is_other or count not in ("", str(machine.n_devices)):
+        has = f"{machine.n_devices} x {machine.device}"
+        raise FileFormatError(
+            f"{where}: '{machine.name}' has {has}; leave device and n_devices empty, or name another."
+        )
+    network = find_link(row["network"]) if row.get("network") else machine.network
+    return replace(machine, network=network, is_retired=False)
+
+
+def _own(row: Mapping[str, str], where: str, devices_file: str | Path | None) -> Machine:
     count = row.get("n_devices", "") or "1"
     if not count.isdecimal() or not 1 <= int(count) <= 1024:
         raise FileFormatError(f"{where}: n_devices is '{count}', not a whole number from 1.")
     found = find_device(row["device"], devices_file=devices_file)
     return Machine(
         name=row.get("offer", "") or (found.name if int(count) == 1 else f"{count}x{found.name}"),
-        provider=row.get("provider", "") or OWN,
+        provider=_provider(row.get("provider", "") or OWN),
         device=found.name,
         n_devices=int(count),
         inside=link_inside(found, int(count)),
@@ -103,6 +114,11 @@ def _machine(row: Mapping[str, str], where: str, devices_file: str | Path | None
         source=where,
         notes="",
     )
+
+
+def _provider(name: str) -> str:
+    """As the table writes it: 'aws' is AWS, and not a provider beside it."""
+    return {one.provider.lower(): one.provider for one in all_machines()}.get(name.lower(), name)
 
 
 def _price(row: Mapping[str, str], column: str, where: str) -> float | None:

@@ -14,6 +14,7 @@ from traincast.planning.steps import StepTable, step_table
 
 def make_plan(run: Run, space: Space, length: Length, terms: Terms, limits: Limits) -> Plan:
     """The best of all candidates. Raises where the model fits nowhere."""
+    _check_interruptions(space, terms)
     places = places_of(space)
     if not places:
         raise InputError(f"No offer has {space.max_devices} devices or fewer: raise the largest number of devices.")
@@ -62,7 +63,7 @@ class _Maker:
             place.device,
             steps.precisions[steps.precision[row]],
             batch_size,
-            cluster=offer.machine.cluster(place.n_nodes, devices_file=self.space.devices_file),
+            cluster=offer.cluster(place.n_nodes, devices_file=self.space.devices_file),
             strategy=steps.strategies[steps.strategy[row]],
             n_passes=int(steps.n_passes[row]),
         )
@@ -82,6 +83,16 @@ class _Maker:
             checkpoint_interval_s=float(found.interval_s[number]) if is_spot else None,
             n_interruptions=float(found.n_interruptions[number]),
         )
+
+
+def _check_interruptions(space: Space, terms: Terms) -> None:
+    """Of every offer with a spot price it has to be known how often it is taken back, whether or not it is chosen."""
+    for offer in space.offers if terms.with_spot else ():
+        if offer.spot_usd_per_hour is not None and offer.provider not in terms.per_day:
+            raise InputError(
+                f"How often '{offer.provider}' takes back spot machines such as '{offer.name}' is not known: give "
+                "interruptions_per_day (--interruptions-per-day)."
+            )
 
 
 def _fits_nowhere(run: Run, space: Space) -> str:

@@ -13,8 +13,8 @@ from traincast.hardware.cluster import Cluster, check_count
 from traincast.hardware.device import Device
 from traincast.hardware.host import Host
 from traincast.hardware.link import Link
+from traincast.hardware.machines import Machine
 from traincast.kernels.method import Method
-from traincast.planning.offers import Offer
 from traincast.scaling.strategy import DDP, Strategy
 from traincast.trace.check import check_batch_size
 from traincast.trace.settings import Settings
@@ -67,7 +67,7 @@ class Run:
 class Space:
     """What may be chosen. Without precisions a device is tried in those that it has units for."""
 
-    offers: tuple[Offer, ...]
+    offers: tuple[Machine, ...]
     batch_sizes: tuple[int, ...]
     precisions: tuple[str, ...] = ()
     strategies: tuple[Strategy, ...] = (DDP,)
@@ -114,28 +114,28 @@ def places_of(space: Space) -> list[Place]:
     """1, 2, 4 ... machines of every offer, as far as its network is known and the devices are not too many."""
     found: dict[tuple[object, ...], Place] = {}
     for number, offer in enumerate(space.offers):
-        device = find_device(offer.machine.device, devices_file=space.devices_file)
+        device = find_device(offer.device, devices_file=space.devices_file)
         for n_nodes in _node_counts(offer, space):
             key = _key(offer, device, n_nodes)
             if key not in found:
-                cluster = offer.machine.cluster(n_nodes, devices_file=space.devices_file)
+                cluster = offer.cluster(n_nodes, devices_file=space.devices_file)
                 found[key] = Place(device=device, cluster=cluster)
             found[key].offers.append(number)
     return list(found.values())
 
 
-def _node_counts(offer: Offer, space: Space) -> Iterable[int]:
-    most = min(space.max_devices // offer.n_devices, space.max_nodes if offer.machine.network is not None else 1)
+def _node_counts(offer: Machine, space: Space) -> Iterable[int]:
+    most = min(space.max_devices // offer.n_devices, space.max_nodes if offer.network is not None else 1)
     n_nodes = 1
     while n_nodes <= most:
         yield n_nodes
         n_nodes *= 2
 
 
-def _key(offer: Offer, device: Device, n_nodes: int) -> tuple[object, ...]:
+def _key(offer: Machine, device: Device, n_nodes: int) -> tuple[object, ...]:
     """A link that nothing passes makes no difference."""
-    inside = _rate(offer.machine.inside) if offer.n_devices > 1 else None
-    return (device.name, offer.n_devices, n_nodes, inside, _rate(offer.machine.network) if n_nodes > 1 else None)
+    inside = _rate(offer.inside) if offer.n_devices > 1 else None
+    return (device.name, offer.n_devices, n_nodes, inside, _rate(offer.network) if n_nodes > 1 else None)
 
 
 def _rate(link: Link | None) -> tuple[float, float] | None:

@@ -13,10 +13,9 @@ from traincast.convergence.curves.curve import weighted_quantiles
 from traincast.convergence.watching import Status
 from traincast.errors import InputError
 from traincast.forecasting.forecast import Forecast
+from traincast.lognormal import FIFTHS_SDS, log_sd_of
 
 _LEVELS = (0.1, 0.5, 0.9)
-_PACES = np.array([-1.2816, -0.5244, 0.0, 0.5244, 1.2816])  # of a normal distribution, standing for a fifth of it each
-_P10_TO_P90_SDS = 2.5631
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +44,9 @@ def time_to_target(forecast: Forecast, status: Status) -> ToTarget:
     updates_each, assumption = _updates_each(forecast, status)
     updates = curve.crossings(there.target) * updates_each
     low, high = forecast.interval("step_s")
-    log_sd = math.log(high / low) / _P10_TO_P90_SDS if forecast.step_s else 0.0
-    paces_s = forecast.step_s * np.exp(_PACES * log_sd)
-    total_s = _quantiles((updates[:, None] * paces_s).ravel(), np.repeat(curve.weights, len(_PACES)) / len(_PACES))
+    log_sd = log_sd_of(low, high) if forecast.step_s else 0.0
+    paces_s = forecast.step_s * np.exp(np.array(FIFTHS_SDS) * log_sd)
+    total_s = _quantiles((updates[:, None] * paces_s).ravel(), np.repeat(curve.weights, len(paces_s)) / len(paces_s))
     price = forecast.question.run_price_usd_per_hour
     return ToTarget(
         target=there.target,

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from traincast.lognormal import P90_SDS
 from traincast.trace.graph import Floats
 
 Rows = NDArray[np.bool_]
 
-P90_SDS = 1.2816  # a normal variable is below its mean plus this many standard deviations 9 times of 10
 PROMISED = 0.8  # of the rows lie between p10 and p90
 _MANY_ROWS = 200  # from here on coverage itself is judged; below, whether chance alone could explain it
 _RIGHT_COVERAGE = (0.75, 0.85)

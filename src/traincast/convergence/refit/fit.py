@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from traincast.convergence.curves.auto import fit_auto
 from traincast.convergence.curves.priors import Annealing, Priors
 from traincast.convergence.refit.runs import Run
+from traincast.lognormal import P90_SDS
 
 Floats = NDArray[np.float64]
 
@@ -82,7 +83,7 @@ def fit_annealing(drops: Sequence[Drop], *, is_error: bool) -> Annealing:
     off = np.abs(seen @ found - sought)
     order = np.argsort(off)
     share = np.cumsum(weight[order]) / weight.sum()
-    log_sd = float(off[order][np.searchsorted(share, _COVERED)]) / 1.2816
+    log_sd = float(off[order][np.searchsorted(share, _COVERED)]) / P90_SDS
     return Annealing(
         intercept=float(found[0]),
         per_log_level=float(found[1]),

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from traincast.errors import InputError
+from traincast.lognormal import P90_SDS
 from traincast.trace.graph import Floats
 
 _ROUNDS = 5
 _FOLDS = 10
 _USUAL_ERROR = 0.1  # relative; rows that miss by more count less
-_P10_TO_P90 = 2.5631  # of a normal distribution, in standard deviations
 _LEAST_SHARE = 0.02  # a phase that is this little of its step still counts so much
 
 
@@ -47,7 +47,7 @@ class FittedPrices:
     def log_sd(self) -> float:
         """Of a step that was left out, run at one moment: what the p10 and p90 of its errors tell, and the moment."""
         low, high = np.percentile(self.held_out_log_errors, [10, 90])
-        return float(np.hypot((high - low) / _P10_TO_P90, self.moment_log_sd))
+        return float(np.hypot((high - low) / (2 * P90_SDS), self.moment_log_sd))
 
     @property
     def mean_error(self) -> float:

@@ -12,12 +12,12 @@ from traincast.kernels.coefficients import Coefficients
 from traincast.kernels.library_factors import NAMES, PRIORS, SPREAD_GROUP, SPREAD_GROUPS, Factors
 from traincast.kernels.refit.layer_calls import LayerCalls
 from traincast.kernels.refit.layer_hosts import call_seconds, hosts_of, on_hosts
+from traincast.lognormal import P90_SDS
 from traincast.trace.graph import Floats
 
 _PRIOR_ROWS = 20.0  # a prior counts like this many rows that are off by the scale of the loss
 _SCALE, _PRIOR_SD = 0.1, 0.7
 _N_EVALUATIONS = 8  # of a fit on given hosts, Jacobians not counted
-_P90_SDS = 1.2816
 _USUAL_LOG_SD, _HELD_SD = np.log(0.15), 0.5  # of the prior of a group's deviation
 _MEANS = np.array([PRIORS[name] for name in NAMES])
 
@@ -123,7 +123,7 @@ def spread_of(misses: Missed) -> Floats:
         return float(np.mean(0.5 * np.log(variance) + 0.5 * clipped**2 / variance) + prior)
 
     found: Floats = np.exp(minimize(loss, np.full(share.shape[1], _USUAL_LOG_SD)).x)
-    return found * np.quantile(np.abs(error) / call_log_sd(share, found), 0.8) / _P90_SDS
+    return found * np.quantile(np.abs(error) / call_log_sd(share, found), 0.8) / P90_SDS
 
 
 def _log_errors(timed: Timed, device_s: Floats, host: tuple[Floats, Floats]) -> Floats:

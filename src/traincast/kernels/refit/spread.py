@@ -14,10 +14,10 @@ import numpy as np
 
 from traincast.kernels.coefficients import ERROR_GROUP, ERROR_GROUPS, NEW_DEVICE, SITUATIONS, Coefficients
 from traincast.kernels.refit.block import Block
+from traincast.lognormal import P90_SDS
 from traincast.trace.graph import Floats
 
 MACHINE_LOG_SD = 0.076  # between machines of one type: forecasting adds it by itself
-_P90_SDS = 1.2816
 _WIDENING = (0.3, 5.0)  # errors smaller than the machine's own spread still say little about the next machine
 
 
@@ -65,7 +65,7 @@ def _widening(error: Floats, share: Floats, weight: Floats, log_sd: Floats) -> f
     from scipy.optimize import brentq
 
     def excess(factor: float) -> float:
-        reach = _P90_SDS * np.sqrt(MACHINE_LOG_SD**2 + factor**2 * ((share**2) @ log_sd**2))
+        reach = P90_SDS * np.sqrt(MACHINE_LOG_SD**2 + factor**2 * ((share**2) @ log_sd**2))
         return float(weight @ (np.abs(error) <= reach) / weight.sum()) - 0.8
 
     low, high = _WIDENING
@@ -76,4 +76,4 @@ def _widening(error: Floats, share: Floats, weight: Floats, log_sd: Floats) -> f
 
 def kernel_log_sd(errors: Floats) -> float:
     """Of one lone kernel: eight of ten held-out errors are within p10 to p90."""
-    return float(np.quantile(np.abs(errors), 0.8) / _P90_SDS)
+    return float(np.quantile(np.abs(errors), 0.8) / P90_SDS)

@@ -1,0 +1,78 @@
+"""What one forecast and several have in common: their settings, the run, warnings and phases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from traincast.forecasting.forecast import PARTS, Forecast
+from traincast.report.chart import Chart, Series
+from traincast.units import show_usd
+
+
+def settings_of(forecasts: Sequence[Forecast]) -> str:
+    """Those that hold for all of them."""
+    first, *others = (_settings(forecast) for forecast in forecasts)
+    return ", ".join(part for part in first if all(part in other for other in others))
+
+
+def _settings(forecast: Forecast) -> list[str]:
+    question = forecast.question
+    parts = [question.settings.precision, question.settings.optimizer, f"method {question.method.name}"]
+    parts.append("calibrated" if question.device.prices else f"host {question.host.name}")
+    if question.layout != "nchw":
+        parts.append(question.layout)
+    if question.compiled:
+        parts.append("compiled")
+    if question.n_devices > 1:
+        parts.append(f"{question.strategy.name} on {question.n_devices} devices")
+    if question.split.n_devices > 1:
+        parts.append(f"tensor {question.tensor_parallel} x pipeline {question.pipeline_parallel} a replica")
+    if question.accumulation_steps > 1:
+        parts.append(f"{question.accumulation_steps} passes of {question.micro_batch_size:,}")
+    elif question.n_devices > 1:
+        parts.append(f"{question.micro_batch_size:,} samples each")
+    return parts
+
+
+def remarks_on(forecasts: Sequence[Forecast]) -> tuple[str, ...]:
+    """How long the run is, at which price if there is one for all, and every warning once."""
+    first = forecasts[0].question
+    notes: dict[str, None] = {}
+    if first.n_samples is not None:
+        prices = {forecast.question.run_price_usd_per_hour for forecast in forecasts}
+        price = first.run_price_usd_per_hour if len(prices) == 1 else None
+        at = "" if price is None else f" at {show_usd(price)} an hour"
+        epochs = "1 epoch" if first.n_epochs == 1 else f"{first.n_epochs:,} epochs"
+        notes[f"The run is {epochs} of {first.n_samples:,} samples{at}."] = None
+    for forecast in forecasts:
+        for warning in forecast.warnings:
+            notes[f"Warning: {_of_whom(warning, forecast, forecasts)}{warning}"] = None
+    return tuple(notes)
+
+
+def _of_whom(warning: str, own: Forecast, forecasts: Sequence[Forecast]) -> str:
+    """Nobody, if it is about all; a place, if it is about all batches there; else one choice."""
+    if all(warning in other.warnings for other in forecasts):
+        return ""
+    is_of_place = all(warning in other.warnings for other in forecasts if other.place == own.place)
+    return f"{own.place}: " if is_of_place else f"{own.place}, batch {own.batch_size:,}: "
+
+
+def phases_chart(forecasts: Sequence[Forecast], labels: list[str], *, title: str) -> Chart:
+    """A bar a forecast, of what its step is made of."""
+    shown = [part for part in PARTS if any(getattr(forecast, part) for forecast in forecasts)]
+    return Chart(
+        title=title,
+        kind="stacked_bar",
+        series=tuple(
+            Series(
+                name=part.removesuffix("_s").replace("_", " "),
+                x=labels,
+                y=[getattr(forecast, part) for forecast in forecasts],
+            )
+            for part in shown
+        ),
+        x_label="place and batch" if len(forecasts) > 1 else "",
+        y_label="time",
+        y_show="duration",
+    )

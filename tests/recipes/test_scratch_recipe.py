@@ -10,11 +10,13 @@ import traincast as tc
 from traincast.api.training import forecast_stages
 from traincast.errors import UnknownModelError
 from traincast.frontend.models.training_step import label_loss
-from traincast.recipes.data.batches import Augmentation
+from traincast.recipes.data.augmentation import Augmentation
 from traincast.recipes.data.load import load_dataset
+from traincast.recipes.engine.settings import TrainSettings
 from traincast.recipes.engine.stages import example_of, inference_stage, train_stage
 from traincast.recipes.models import MODELS, build_model, meta_model
-from traincast.recipes.scratch import ScratchRecipe, usual_augmentation
+from traincast.recipes.scratch import ScratchRecipe
+from traincast.recipes.transfer.recipe import TransferRecipe
 
 torch.set_num_threads(1)
 DATA = tiny_data()
@@ -112,9 +114,20 @@ def test_an_unknown_model_is_told_what_can_be_trained():
         build_model("resnet20", 10)
 
 
-def test_digits_are_not_mirrored():
-    assert usual_augmentation(load_dataset("digits")).flip_probability == 0
-    assert usual_augmentation(tiny_data()) == Augmentation(crop_padding=4, flip_probability=0.5)
+def test_digits_are_not_mirrored_unless_one_asks_for_it():
+    usual = TrainSettings(n_epochs=1, batch_size=32, learning_rate=0.1)
+    digits = load_dataset("digits")
+    assert usual.of(digits).augmentation == Augmentation(crop_padding=2, flip_probability=0.0)
+    assert train_stage("train", tiny_net, digits, usual).reads.augmentation.flip_probability == 0
+    assert usual.of(tiny_data()).augmentation == Augmentation(crop_padding=4, flip_probability=0.5)
+    mirrored = replace(usual, augmentation=Augmentation())
+    assert mirrored.of(digits).augmentation.flip_probability == 0.5
+    assert replace(usual, augmentation=None).of(digits).augmentation is None
+
+
+def test_halves_of_the_digits_are_digits_too():
+    recipe = TransferRecipe(data=load_dataset("digits"))
+    assert all(stage.reads.augmentation.flip_probability == 0 for stage in recipe.stages()[:3])
 
 
 def test_the_recipe_runs_the_stage_that_it_tells(tmp_path):

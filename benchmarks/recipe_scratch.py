@@ -8,6 +8,7 @@ the table of docs/recipes.md.
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
 from pathlib import Path
 
@@ -38,14 +39,17 @@ def main() -> None:
         "| model | batch | images | epochs | forecast | p10 to p90 | took | forecast / took | test accuracy |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
-    place, ratios = "", []
+    place, ratios, load = "", [], os.getloadavg()[0]
     for model, batch_size, n_epochs, side in RUNS:
         line, place, ratio = timed(model, batch_size, n_epochs, side)
         print(line, flush=True)
         lines.append(line)
         ratios.append(ratio)
     close = sum(abs(ratio - 1) <= 0.2 for ratio in ratios)
-    words = f"{close} of {len(ratios)} within 20 %. On {place}, calibrated before, {torch.get_num_threads()} threads."
+    words = (
+        f"{close} of {len(ratios)} within 20 %. On {place}, calibrated before, {torch.get_num_threads()} threads, "
+        f"a load of {load:.1f} when it began."
+    )
     print(words)
     if given.write:
         write_page(PAGE, {"scratch": "\n".join([*lines, "", words])}, {})

@@ -11,7 +11,10 @@ from traincast.api.training import forecast_stages
 from traincast.errors import UnknownModelError
 from traincast.frontend.models.training_step import label_loss
 from traincast.recipes.data.augmentation import Augmentation
+from traincast.recipes.data.images import LabeledImages
 from traincast.recipes.data.load import load_dataset
+from traincast.recipes.engine.feed import evaluation_batches
+from traincast.recipes.engine.input_time import input_s_per_sample
 from traincast.recipes.engine.settings import TrainSettings
 from traincast.recipes.engine.stages import example_of, inference_stage, train_stage
 from traincast.recipes.models import MODELS, build_model, meta_model
@@ -54,6 +57,29 @@ def test_reading_images_is_counted_here_and_elsewhere_it_is_said_that_it_is_not(
     assert any("not calibrated" in warning for warning in here.warnings)
     assert on_t4.stages[0].input_s == 0
     assert any("Reading and augmenting the images is not counted" in warning for warning in on_t4.warnings)
+
+
+class Counted:
+    """Images that count how often they are read."""
+
+    side = 8
+
+    def __init__(self):
+        self.n_read = 0
+
+    def __len__(self):
+        return 4
+
+    def read(self, index):
+        self.n_read += 1
+        return torch.zeros(len(index), 3, 8, 8, dtype=torch.uint8)
+
+
+def test_data_of_a_single_batch_are_read_again_until_caches_are_full():
+    images = Counted()
+    part = LabeledImages(images=images, labels=torch.zeros(4).long(), class_names=("a", "b"))
+    assert input_s_per_sample(evaluation_batches(part, DATA, 4)) > 0
+    assert images.n_read > 2
 
 
 def test_a_run_on_a_gpu_that_is_forecast_for_a_cpu_is_said(tmp_path, monkeypatch):

@@ -90,7 +90,7 @@ CHILD = """
     from few_digits import one_epoch
     from test_teacher_recipe import recipe
     often = one_epoch(checkpoint_s=0.0)
-    recipe(n_seeds=1, settings=often).run(Path(sys.argv[1]), lambda *steps: time.sleep(0.02))
+    recipe(n_seeds=1, settings=often).run(Path(sys.argv[1]), lambda *steps: time.sleep(0.05))
 """
 
 

@@ -1,6 +1,7 @@
 """`traincast train collect`: many training runs, and the curves through their logs."""
 
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -24,7 +25,9 @@ from traincast.hardware.host import THIS_MACHINE
 from traincast.recipes.usual import COLLECTION_EPOCHS, DATA, MODEL, SCRATCH
 
 if TYPE_CHECKING:
+    from traincast.api.collecting import Collection
     from traincast.measurement.campaign import Progress
+    from traincast.recipes.collection import Grid
 
 
 def collect(
@@ -67,13 +70,12 @@ def collect(
     Resumable: the same line again does what is missing. Example: traincast train collect --models
     cifar_resnet20,cifar_resnet32 --epochs 2,4,8 --seeds 3
     """
-    from traincast.api.collecting import collect as run_collection
     from traincast.api.collecting import collection_stages, forecast_collection
     from traincast.api.runnables import require_torch
     from traincast.cli.numbers import whole_numbers
     from traincast.cli.show import show
     from traincast.cli.train_collect_document import collection_document, plan_document
-    from traincast.cli.train_flow import Forecasts, counting, downloading, stopped
+    from traincast.cli.train_flow import Forecasts, downloading
 
     require_torch("Training")
     from traincast.recipes.collection import Grid
@@ -107,6 +109,21 @@ def collect(
         show(plan)
     is_elsewhere = on != THIS_MACHINE and set(grid.devices) == {"cpu"}  # compared is with here
     here = forecast_collection(stages) if is_elsewhere else asked
+    collection = _run(
+        grid, folder, on_ray=on_ray, cpus_per_task=cpus_per_task, retry_failed=retry_failed, download=download
+    )
+    document = collection_document(collection, here)
+    if asked is None or here is None:
+        answer = {"forecast": None, **collection.to_dict()}
+    else:
+        forecasts = Forecasts(asked, here)
+        document, answer = forecasts.beside(document), {**forecasts.to_dict(), **collection.to_dict()}
+    show(document, as_json=as_json, html=html, png=png, data=answer)
+
+
+def _run(grid: "Grid", folder: Path, **how: Any) -> "Collection":
+    from traincast.api.collecting import collect as run_collection
+    from traincast.cli.train_flow import counting, stopped
 
     def on_progress(progress: "Progress") -> None:
         tell(progress.n_done, progress.n_tasks)
@@ -115,22 +132,7 @@ def collect(
         stopped(f"Runs that are done are in '{folder}'; the same command again does the rest."),
         counting("runs") as tell,
     ):
-        collection = run_collection(
-            grid,
-            folder,
-            on_ray=on_ray,
-            cpus_per_task=cpus_per_task,
-            retry_failed=retry_failed,
-            download=download,
-            on_progress=on_progress,
-        )
-    document = collection_document(collection, here)
-    if asked is None or here is None:
-        answer = {"forecast": None, **collection.to_dict()}
-    else:
-        forecasts = Forecasts(asked, here)
-        document, answer = forecasts.beside(document), {**forecasts.to_dict(), **collection.to_dict()}
-    show(document, as_json=as_json, html=html, png=png, data=answer)
+        return run_collection(grid, folder, **how, on_progress=on_progress)
 
 
 def _names(text: str) -> tuple[str, ...]:

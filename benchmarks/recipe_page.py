@@ -11,7 +11,7 @@ import torch
 from traincast.api.training import forecast_stages
 from traincast.cli.train_document import comparison_table
 from traincast.kernels.layerwise.page import refresh
-from traincast.recipes.engine.recipe import Recipe
+from traincast.recipes.engine.recipe import Recipe, RecipeResult
 from traincast.report.chart import Chart
 from traincast.report.files import write_file
 from traincast.report.png import to_png
@@ -21,15 +21,16 @@ DOCS = Path(__file__).parents[1] / "docs"
 
 
 def markdown(table: Table) -> str:
-    """With numbers to the right."""
-    lines = [
-        "| " + " | ".join(column.header or " " for column in table.columns) + " |",
-        "| " + " | ".join("---:" if column.is_numeric else "---" for column in table.columns) + " |",
-    ]
-    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in table.formatted())])
+    """Numbers to the right, and no columns that are empty everywhere."""
+    cells = table.formatted()
+    kept = [place for place in range(len(table.columns)) if any(row[place] not in ("", "-") for row in cells)]
+    header = [table.columns[place].header or " " for place in kept]
+    marks = ["---:" if table.columns[place].is_numeric else "---" for place in kept]
+    lines = [header, marks, *([row[place] for place in kept] for row in cells)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def timed(recipe: Recipe, folder: Path) -> str:
+def timed(recipe: Recipe[RecipeResult], folder: Path) -> str:
     """The recipe on this machine: forecast, run, and both side by side; and how busy the machine was."""
     forecast = forecast_stages(recipe.stages())
     load = os.getloadavg()[0]

@@ -146,7 +146,8 @@ $ traincast train scaling --n-devices 1,2,4 --batch-sizes 32,128,512
 
 Every run has a file in the folder of the experiment as soon as it is done: killed and started again, the command does
 what is missing. `--batch-sizes 32,...` goes on fourfold until memory ends, as forecast, or the data do not fill a step.
-Where a GPU runs out of memory all the same, the run is noted as such and larger batches are not tried.
+Where a GPU runs out of memory all the same, the run is noted as such and larger batches are not tried, until
+`--retry-failed`. The forecast has time and memory of every run and, with `--price`, cost.
 
 Written by `python benchmarks/recipe_scaling.py --write` on {date}. {device}, {n_cores} cores, load average {load}
 before the start. cifar_resnet20 on scikit-learn's digits ({n_samples} images of 16 x 16), momentum, fp32; counted

@@ -1,10 +1,10 @@
 """A teacher, a student, 5 % labels:  python benchmarks/recipe_teacher_student.py [--runs DIR] [--times] [--write]
 
-Trains on scikit-learn's digits with the command's own defaults: five seeds, three K, two P; then both networks on
-labels alone for two lengths, and a teacher of the student's own network. Takes about fifteen minutes of one core;
-killed or stopped, the same command goes on. With --times a run of one seed and one student is forecast and timed
-instead, for which nothing else should run. With --write the tables of docs/teacher_student.md are renewed, and its
-image.
+Trains on scikit-learn's digits: five seeds, three K, two P, which is more seeds and P than the command does by itself;
+then both networks on labels alone for two lengths, and a teacher of the student's own network. Takes about fifteen
+minutes of one core; killed or stopped, the same command goes on. With --times a run of one seed and one student is
+forecast and timed instead, for which nothing else should run. With --write the tables of docs/teacher_student.md are
+renewed, and its image.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from traincast.recipes.engine.settings import TrainSettings
 from traincast.recipes.engine.train import train
 from traincast.recipes.models import build_model
 from traincast.recipes.over_seeds import over_seeds, paired
-from traincast.recipes.scratch import usual_augmentation
 from traincast.recipes.teacher_student.recipe import TeacherStudentRecipe, usual_k
 from traincast.recipes.teacher_student.result import TeacherStudentResult
 
@@ -54,14 +53,13 @@ def main() -> None:
 
 def _recipe(*, few: bool = False, same_network: bool = False) -> TeacherStudentRecipe:
     data = load_dataset("digits")
-    settings = TrainSettings(
-        n_epochs=3, batch_size=32, learning_rate=0.03, weight_decay=1e-4, augmentation=usual_augmentation(data)
-    )
+    settings = TrainSettings(n_epochs=3, batch_size=32, learning_rate=0.03, weight_decay=1e-4)
     k_values = usual_k(data, LABELED)
     return TeacherStudentRecipe(
         data=data,
         settings=settings,
         teacher="cifar_resnet20" if same_network else "cifar_resnet32",
+        student="cifar_resnet20",
         labeled_fraction=LABELED,
         k_values=k_values[1:2] if few else k_values,
         p_values=(1,) if few or same_network else (1, 3),
@@ -107,7 +105,7 @@ def _labels_alone(recipe: TeacherStudentRecipe, model: str, n_epochs: int, seed:
     found = train(
         build_model(model, recipe.data.train.n_classes, seed=seed),
         recipe.learns(labeled, recipe.data.train.labels[labeled], seed),
-        replace(recipe.settings, n_epochs=n_epochs, seed=seed),
+        replace(recipe.own_settings, n_epochs=n_epochs, seed=seed),
         folder / f"seed-{seed}" / f"{model}-{n_epochs}",
         name="labels alone",
     )

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import torch
 
+from recipe_page import markdown
 from traincast.api.training import forecast_stages
 from traincast.cli.counted import counted
 from traincast.cli.train_transfer_document import transfer_document
 from traincast.kernels.layerwise.page import refresh
 from traincast.recipes.data.load import load_dataset
-from traincast.recipes.scratch import usual_augmentation
 from traincast.recipes.transfer.recipe import TransferRecipe
 from traincast.report.files import write_file
 from traincast.report.png import to_png
@@ -28,16 +28,6 @@ from traincast.report.table import Column, Table
 PAGE = Path(__file__).parents[1] / "docs" / "transfer_recipe.md"
 IMAGE = PAGE.parent / "images" / "transfer_recipe.png"
 ELSEWHERE = "V100-SXM2-16GB"
-
-
-def markdown(table: Table) -> str:
-    """Numbers to the right, and no columns that are empty everywhere."""
-    cells = table.formatted()
-    kept = [place for place in range(len(table.columns)) if any(row[place] not in ("", "-") for row in cells)]
-    header = [table.columns[place].header for place in kept]
-    marks = ["---:" if table.columns[place].is_numeric else "---" for place in kept]
-    lines = [header, marks, *([row[place] for place in kept] for row in cells)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def elsewhere(recipe: TransferRecipe) -> Table:
@@ -89,7 +79,7 @@ def main() -> None:
         n_epochs=asked.epochs,
         n_source_epochs=asked.source_epochs,
         n_seeds=asked.seeds,
-        augmentation=usual_augmentation(data),
+        batch_size=64,
     )
     load_before = os.getloadavg()[0]
     forecast = forecast_stages(recipe.stages())
@@ -97,12 +87,12 @@ def main() -> None:
         result = recipe.run(asked.out or Path(scrap), tell)
     load_after = os.getloadavg()[0]
     document = transfer_document(recipe, forecast, result)
-    accuracy, times = document.tables
+    accuracy, times, whole = document.tables
     tables = {
         "settings": f"{document.subtitle[0].upper()}{document.subtitle[1:]}; seeds: {asked.seeds}.",
         "accuracy": markdown(accuracy),
         "verdict": "\n".join(f"- {note}" for note in document.notes),
-        "times": markdown(times),
+        "times": f"{markdown(times)}\n\nAll runs together:\n\n{markdown(whole)}",
         "load": circumstances(forecast.place, torch.get_num_threads(), (load_before, load_after)),
         "elsewhere": markdown(elsewhere(course_case())),
     }

@@ -44,12 +44,27 @@ def test_only_the_forecast_trains_nothing(capsys, tmp_path):
     assert not (tmp_path / "runs").exists()
 
 
+def test_a_device_that_is_not_here_stores_no_failures(capsys, tmp_path):
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    assert run([*SMALL, "--on-devices", "cuda"]) == 2
+    assert "There is no CUDA device to train on ('cuda')" in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_forecast_for_elsewhere_has_its_cost(capsys):
+    assert run([*SMALL, "--on", "T4", "--price", "0.5", "--forecast-only", "--json"]) == 0
+    forecast = json.loads(capsys.readouterr().out)["forecast"]
+    assert forecast["cost_usd"] == pytest.approx(0.5 * forecast["total_s"] / 3600)
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["--epochs", "0"], "--epochs '0' is no list of whole numbers from 1"),
         (["--seeds", "0"], "A grid has at least one of its seeds"),
         (["--models", "resnet"], "There is no recipe for a model 'resnet'."),
+        (["--on-devices", "gpu"], "There is no training on the device 'gpu'"),
         (["--cpus-per-task", "1"], "only a Ray cluster divides its CPUs"),
         (["--on-ray", "127.0.0.1:1"], "No Ray cluster can be used at '127.0.0.1:1'"),
     ],

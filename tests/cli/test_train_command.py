@@ -9,6 +9,7 @@ import time
 
 import pytest
 import torch
+from PIL import Image
 
 from traincast.__main__ import run
 
@@ -53,6 +54,17 @@ def test_the_forecast_comes_first_and_stands_beside_the_measurement_at_the_end(c
     assert error.startswith("Error: 'runs/scratch-cifar_resnet20-digits' holds another run (its seed is 0, not 1)")
 
 
+def test_a_forecast_for_elsewhere_stands_beside_that_for_here(capsys, tmp_path):
+    page = tmp_path / "page.html"
+    answer = json.loads(told(capsys, *SMALL, "--on", "T4", "--price", "0.5", "--json", "--html", str(page)).out)
+    assert answer["forecast"]["on"] == "T4"
+    assert answer["forecast"]["cost_usd"] == pytest.approx(0.5 * answer["forecast"]["total_s"] / 3600)
+    assert answer["forecast_here"]["on"] == "generic-cpu"
+    assert answer["forecast_here"]["has_input"]
+    assert "Forecast for T4" in page.read_text()
+    assert "T4: It costs" in page.read_text()
+
+
 def test_only_the_forecast_trains_nothing(capsys, tmp_path):
     out = told(capsys, *SMALL, "--forecast-only", "--on", "T4", "--price", "0.5").out
     assert "scratch on T4" in out
@@ -69,6 +81,8 @@ def test_only_the_forecast_trains_nothing(capsys, tmp_path):
         (["--model", "resnet21"], "There is no recipe for a model 'resnet21'"),
         (["--epochs", "0"], "n_epochs cannot be 0"),
         (["--device", "cuda:9"], "There is no CUDA device to train on"),
+        (["--device", "gpu"], "There is no training on the device 'gpu'"),
+        (["--checkpoint-every", "-1"], "checkpoint_s cannot be -1.0"),
         (["--learning-rate", "1e30"], "a learning rate of 1e+30"),
         (["--on", "nonsense"], "nonsense"),
         (["--data", "nowhere"], "nowhere"),
@@ -80,6 +94,65 @@ def test_what_cannot_be_is_one_sentence(capsys, arguments, words):
     told_to = told(capsys, *SMALL, *arguments, code=2)
     (line,) = [line for line in told_to.err.splitlines() if line.startswith("Error: ")]
     assert words in line
+
+
+def test_a_device_that_is_not_here_is_told_before_the_forecast(capsys):
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    assert told(capsys, *SMALL, "--device", "cuda", code=2).out == ""
+    assert "scratch on T4" in told(capsys, *SMALL, "--device", "cuda", "--on", "T4", "--forecast-only").out
+
+
+def test_settings_that_came_to_nothing_do_not_keep_the_folder(capsys):
+    told(capsys, *SMALL, "--learning-rate", "1e30", code=2)
+    assert "test accuracy" in told(capsys, *SMALL).out
+
+
+def test_a_broken_image_is_one_sentence_and_mended_the_same_command_trains(capsys, tmp_path):
+    for part, n_images in (("train", 4), ("val", 2)):
+        for name, colour in (("dark", 40), ("light", 220)):
+            place = tmp_path / "shades" / part / name
+            place.mkdir(parents=True)
+            for number in range(n_images):
+                Image.new("RGB", (16, 16), (colour + number,) * 3).save(place / f"{number}.png")
+    broken = tmp_path / "shades" / "train" / "light" / "2.png"
+    whole = broken.read_bytes()
+    broken.write_bytes(whole[:40])
+    line = ["scratch", "--data", "shades", "--image-side", "16", "--epochs", "1", "--batch-size", "4"]
+    error = told(capsys, *line, code=2).err
+    assert error.splitlines() == [
+        "Error: The image 'shades/train/light/2.png' cannot be decoded: it is damaged, or no image."
+    ]
+    broken.write_bytes(whole)
+    assert "cifar_resnet20 on shades" in told(capsys, *line).out
+
+
+def test_killed_with_9_the_same_command_goes_on_bit_for_bit(capsys, tmp_path):
+    line = ["train", "scratch", "--image-side", "8", "--epochs", "2", "--batch-size", "128", "--checkpoint-every", "0"]
+    assert run([*line, "--out", "unbroken"]) == 0
+    child = subprocess.Popen(
+        [sys.executable, "-m", "traincast", *line, "--out", "killed"],
+        cwd=tmp_path,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    checkpoint = tmp_path / "killed" / "checkpoint.pt"
+    until_s = time.monotonic() + 90
+    while not checkpoint.exists():
+        assert child.poll() is None
+        assert time.monotonic() < until_s
+        time.sleep(0.002)
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    assert not (tmp_path / "killed" / "result.json").exists(), "it was to be killed before its end"
+    capsys.readouterr()
+    assert run([*line, "--out", "killed"]) == 0
+    assert "It went on from step" in capsys.readouterr().out
+    logs = [(tmp_path / name / "log.csv").read_text().splitlines() for name in ("unbroken", "killed")]
+    clock = logs[0][0].split(",").index("seconds")
+    without_clock = [[row.split(",")[:clock] + row.split(",")[clock + 1 :] for row in log] for log in logs]
+    assert without_clock[0] == without_clock[1]
 
 
 def test_ctrl_c_leaves_a_checkpoint_and_says_how_to_go_on(capsys, tmp_path):
@@ -107,4 +180,12 @@ def test_ctrl_c_leaves_a_checkpoint_and_says_how_to_go_on(capsys, tmp_path):
 
 
 def test_recipes_are_listed(capsys):
-    assert "scratch" in told(capsys, "--help").out
+    out = told(capsys, "--help").out
+    for name in ("scratch", "transfer", "teacher-student", "weak", "scaling", "collect"):
+        assert name in out
+
+
+@pytest.mark.parametrize("name", ["scratch", "transfer", "teacher-student", "weak"])
+def test_options_that_all_recipes_share_are_the_same_everywhere(capsys, name):
+    out = told(capsys, name, "--help").out.split("Options:")[1]
+    assert out.index("--data") < out.index("--seed") < out.index("--checkpoint-every") < out.index("--json")

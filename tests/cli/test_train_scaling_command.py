@@ -128,8 +128,48 @@ def test_only_the_forecast_runs_nothing_and_takes_any_device(capsys, tmp_path):
         (["--model", "cifar_resnet21"], "There is no recipe for a model 'cifar_resnet21'."),
         (["--device", "cuda", "--n-devices", "1,99"], "torch sees"),
         (["--link", "string"], "No link named 'string'."),
+        (["--on", "nonsense"], "No device named 'nonsense'"),
+        (["--on", "nonsense", "--forecast-only"], "No device named 'nonsense'"),
+        (["--learning-rate", "-0.1"], "learning_rate cannot be -0.1"),
+        (["--learning-rate", "nan"], "learning_rate cannot be nan"),
+        (["--optimizer", "none"], "none"),
+        (["--precision", "tf32"], "tf32 is a mode of NVIDIA GPUs"),
     ],
 )
-def test_mistakes_are_one_sentence(capsys, arguments, words):
+def test_mistakes_are_one_sentence_and_leave_nothing_behind(capsys, tmp_path, arguments, words):
     assert run([*ASKED, *arguments]) == 2
     assert words in capsys.readouterr().err
+    if arguments[0] != "--seed":
+        assert run([*ASKED[:-1], "new", *arguments]) == 2
+        assert not (tmp_path / "new").exists()
+
+
+def test_a_forecast_has_its_cost_and_memory(capsys):
+    assert run([*ASKED, "--on", "T4", "--price", "0.5", "--forecast-only", "--json"]) == 0
+    forecast = json.loads(capsys.readouterr().out)["forecast"]
+    costs = [0.5 * cell["cell"]["n_devices"] * cell["epoch_s"] / 3600 for cell in forecast["cells"]]
+    assert forecast["cost_usd"] == pytest.approx(2 * sum(costs))  # two epochs each
+    assert forecast["peak_memory_bytes"] == max(cell["peak_memory_bytes"] for cell in forecast["cells"])
+    assert run([*ASKED, "--on", "T4", "--price", "500", "--forecast-only"]) == 0
+    out = capsys.readouterr().out
+    for words in ("In all ", " and $", " for all epochs of these runs, at most ", "memory a device", "cost"):
+        assert words in out
+
+
+def test_a_forecast_for_elsewhere_stands_beside_that_for_here(capsys, tmp_path):
+    page = tmp_path / "page.html"
+    assert run([*ASKED, "--on", "T4", "--json", "--html", str(page)]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["forecast"]["on"], answer["forecast_here"]["on"]) == ("T4", "this-machine")
+    assert "Forecast of an epoch of each run on T4" in page.read_text()
+
+
+def test_a_batch_that_cannot_be_divided_is_said(capsys):
+    line = ["train", "scaling", "--batch-sizes", "33", "--n-devices", "1,2", "--on", "T4", "--forecast-only"]
+    assert run([*line, "--samples", "99", "--image-side", "8"]) == 0
+    assert "Left out of strong scaling: a batch of 33 cannot be divided among 2 devices." in capsys.readouterr().out
+
+
+def test_runs_whose_memory_ended_say_how_to_try_again(capsys):
+    assert run(ASKED) == 0
+    assert "--retry-failed tries these again." in capsys.readouterr().out

@@ -58,7 +58,8 @@ def test_a_teacher_and_its_student_from_forecast_to_comparison(capsys, tmp_path)
 @pytest.mark.usefixtures("shapes")
 def test_noisy_tags_from_forecast_to_comparison(capsys, tmp_path):
     page = tmp_path / "page.html"
-    answer = json.loads(told(capsys, *WEAK, "--seeds", "2", "--json", "--html", str(page)).out)
+    answer = json.loads(told(capsys, *WEAK, "--seeds", "2", "--on", "T4", "--json", "--html", str(page)).out)
+    assert (answer["forecast"]["on"], answer["forecast_here"]["on"]) == ("T4", "generic-cpu")
     assert [line["noise_fraction"] for line in answer["result"]["lines"]] == [0.5, 0.5]
     assert [stage["name"] for stage in answer["forecast"]["stages"]] == list(answer["result"]["stage_seconds"])
     shown = page.read_text()
@@ -69,8 +70,11 @@ def test_noisy_tags_from_forecast_to_comparison(capsys, tmp_path):
         "What square-root resampling adds",
         "Predicted and measured",
         "Test accuracy against noise added to the tags",
+        "With 50.0 % of the tags replaced, resampling adds",
+        "Forecast for T4",
     ):
         assert words in shown
+    assert "Without added noise" not in shown
 
 
 def test_only_the_forecast_trains_nothing(capsys, tmp_path):
@@ -96,6 +100,8 @@ def test_a_probe_is_forecast_faster_than_fine_tuning(capsys, tmp_path):
         (["teacher-student", "--student", "resnet21"], "There is no recipe for a model 'resnet21'"),
         (["weak", "--noise", "120%"], "--noise '120%' is no share"),
         (["weak", "--dropped", "1"], "at least 0 and below 1, not 1"),
+        (["weak", "--imbalance", "nan"], "at least as many images as the rarest, not nan times"),
+        (["teacher-student", "--seed", "2147483647", "--seeds", "2"], "seed 2147483648 is too large"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(capsys, arguments, words):

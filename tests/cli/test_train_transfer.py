@@ -48,6 +48,9 @@ def test_accuracy_by_approach_and_rate_with_times_beside_the_forecast(capsys, tm
     assert out.index("forecast, before anything runs") < out.index("Accuracy on the test images")
     for words in ("cifar_resnet20 carried over to flowers", "Winner: ", "n=2", "its backward", "predicted/measured"):
         assert words in out
+    assert out.index("Images per class of flowers") < out.index("Accuracy on the test images")
+    total = out.split("Predicted and measured")[1]
+    assert [line.split()[0] for line in total.splitlines()[2:7]] == ["fine-tune", "frozen", "features", "cached", "all"]
     assert "Wrote samples.png" in found.err
     with Image.open(tmp_path / "samples.png") as picture:
         assert picture.width > 100
@@ -58,6 +61,24 @@ def test_accuracy_by_approach_and_rate_with_times_beside_the_forecast(capsys, tm
     assert all(len(each["accuracies"]) == 2 for each in cells.values())
     assert answer["result"]["stage_runs"] == {"features": 1, "fine-tune": 2, "frozen": 2, "cached": 2}
     assert [stage["name"] for stage in answer["forecast"]["stages"]] == ["fine-tune", "frozen", "features", "cached"]
+
+
+def test_without_weights_half_of_the_digits_are_learned_first(capsys, tmp_path):
+    line = ["train", "transfer", "--image-side", "8", "--epochs", "1", "--source-epochs", "1", "--batch-size", "256"]
+    assert run([*line, "--seeds", "1", "--approach", "frozen", "--approach", "cached", "--rate", "0.1"]) == 0
+    out = capsys.readouterr().out
+    for words in ("carried over to digits, classes 5 to 9", "The source task was digits, classes 0 to 4", "Winner: "):
+        assert words in out
+    folder = tmp_path / "runs" / "transfer-cifar_resnet20-digits"
+    assert (folder / "source" / "result.json").exists()
+    assert (folder / "frozen" / "rate-0.1" / "seed-0" / "log.csv").exists()
+
+
+def test_a_total_is_not_compared_where_a_run_diverged(capsys, flowers, weights):
+    asked = ["--data", flowers, "--weights", weights, "--seeds", "1", "--rate", "0.1", "--rate", "1e30"]
+    out = told(capsys, *asked, "--approach", "fine-tune", "--approach", "frozen", "--epochs", "2").out
+    total = out.split("Predicted and measured")[1].split("\n\n")[0]
+    assert "all" not in total
 
 
 def test_weights_of_another_model_are_told_before_anything_else(capsys, flowers, weights):

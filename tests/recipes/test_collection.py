@@ -49,6 +49,15 @@ def test_a_task_becomes_a_training_with_all_its_settings():
     assert (settings.learning_rate, settings.weight_decay, settings.seed) == (0.3, 0.0, 5)
 
 
+def test_a_path_of_data_is_the_same_for_a_task_in_another_folder(tmp_path, monkeypatch):
+    (tmp_path / "flowers").mkdir()
+    monkeypatch.chdir(tmp_path)
+    (task,) = Grid(models=("cifar_resnet20",), data="flowers").tasks()
+    assert task.settings["data"] == str(tmp_path / "flowers")
+    (named,) = Grid(models=("cifar_resnet20",), data="cifar10").tasks()
+    assert named.settings["data"] == "cifar10"
+
+
 @pytest.mark.parametrize(
     ("axes", "words"),
     [({"models": ()}, "at least one of its models"), ({"seeds": (1, 1)}, r"its seeds, each once, not \[1, 1\]")],

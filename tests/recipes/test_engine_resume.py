@@ -9,14 +9,14 @@ import textwrap
 import threading
 import time
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
-from tiny_runs import N_STEPS, rows_of, tiny_data, tiny_net, tiny_run
+from tiny_runs import N_STEPS, SETTINGS, rows_of, tiny_data, tiny_net, tiny_run
 
 from traincast.errors import FileFormatError, InputError
-from traincast.recipes.engine import loop
 from traincast.recipes.engine.checkpoint import load_checkpoint, load_weights, save_checkpoint
 
 torch.set_num_threads(1)
@@ -108,19 +108,24 @@ CHILD = """
     from pathlib import Path
     import torch
     sys.path.insert(0, sys.argv[2])
-    from tiny_runs import tiny_run
-    from traincast.recipes.engine import loop
+    from dataclasses import replace
+    from tiny_runs import SETTINGS, tiny_run
     torch.set_num_threads(1)
-    loop.WITHIN_EPOCH_S = loop._FLUSH_S = 0.0
     import time
-    tiny_run(Path(sys.argv[1]), on_progress=lambda *steps: time.sleep(0.05))
+    settings = replace(SETTINGS, checkpoint_s=0.0, optimizer=sys.argv[3])
+    tiny_run(Path(sys.argv[1]), settings, on_progress=lambda *steps: time.sleep(0.05))
 """
 
 
-def test_a_run_killed_in_mid_epoch_goes_on_bit_for_bit(tmp_path, unbroken):
-    command = [sys.executable, "-c", textwrap.dedent(CHILD), str(tmp_path), str(Path(__file__).parent)]
+@pytest.mark.parametrize("optimizer", ["momentum", "adam"])
+def test_a_run_killed_in_mid_epoch_goes_on_bit_for_bit(tmp_path, optimizer):
+    settings = replace(SETTINGS, optimizer=optimizer)
+    whole, net = tiny_net(), tiny_net()
+    tiny_run(tmp_path / "unbroken", settings, net=whole)
+    killed = tmp_path / "killed"
+    command = [sys.executable, "-c", textwrap.dedent(CHILD), str(killed), str(Path(__file__).parent), optimizer]
     child = subprocess.Popen(command)
-    log = tmp_path / "log.csv"
+    log = killed / "log.csv"
     try:
         until_s = time.monotonic() + 60
         while not log.exists() or log.read_text().count("\n") < N_STEPS + 4:
@@ -130,17 +135,28 @@ def test_a_run_killed_in_mid_epoch_goes_on_bit_for_bit(tmp_path, unbroken):
     finally:
         child.send_signal(signal.SIGKILL)
         child.wait()
-    result = tiny_run(tmp_path)
+    result = tiny_run(killed, settings, net=net)
     assert result.resumed_at_step is not None
     assert 0 < result.resumed_at_step % N_STEPS < N_STEPS
-    assert rows_of(tmp_path) == unbroken[0]
+    assert rows_of(killed) == rows_of(tmp_path / "unbroken")
+    for name, tensor in net.state_dict().items():
+        assert torch.equal(tensor, whole.state_dict()[name]), name
 
 
-def test_a_long_epoch_has_checkpoints_in_its_middle(tmp_path, monkeypatch):
-    monkeypatch.setattr(loop, "WITHIN_EPOCH_S", 0.0)
-    seen = []
-    tiny_run(tmp_path, on_progress=lambda *steps: seen.append((tmp_path / "checkpoint.pt").exists()))
-    assert seen[:2] == [False, True]
+def test_a_long_epoch_has_checkpoints_in_its_middle_as_often_as_asked_for(tmp_path):
+    seen = {}
+    for seconds in (0.0, 30.0):
+        told, folder = [], tmp_path / f"{seconds}"
+        tiny_run(
+            folder,
+            replace(SETTINGS, checkpoint_s=seconds),
+            on_progress=lambda *steps, told=told, folder=folder: told.append((folder / "checkpoint.pt").exists()),
+        )
+        seen[seconds] = told
+    assert seen[0.0][:2] == [False, True]
+    assert not any(seen[30.0])
+    assert rows_of(tmp_path / "0.0") == rows_of(tmp_path / "30.0")
+    tiny_run(tmp_path / "0.0", replace(SETTINGS, checkpoint_s=30.0))  # it is the same run
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.3, 0.9, 0.999])
@@ -217,3 +233,14 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path):
         tiny_run(tmp_path / "file" / "run")
     with pytest.raises(InputError, match="cannot be written"):
         save_checkpoint(tmp_path / "nowhere" / "checkpoint.pt", {"module": {}})
+
+
+def test_a_checkpoint_that_lacks_something_is_said_in_one_sentence(tmp_path):
+    broken_off(tmp_path, 7)
+    path = tmp_path / "checkpoint.pt"
+    for name in ("name", "optimizer", "n_log_bytes"):
+        whole = load_checkpoint(path)
+        save_checkpoint(tmp_path / "checkpoint.pt", {key: value for key, value in whole.items() if key != name})
+        with pytest.raises(FileFormatError, match="is not a checkpoint of this run: delete the folder"):
+            tiny_run(tmp_path)
+        save_checkpoint(path, whole)

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,9 +13,11 @@ from torch import nn
 
 import traincast as tc
 from traincast.errors import InputError, TrainingError
-from traincast.recipes.engine.evaluate import evaluate
+from traincast.recipes.engine.evaluate import evaluate_on
 from traincast.recipes.engine.feed import Feed, evaluation_batches
 from traincast.recipes.engine.folder import RunFolder
+from traincast.recipes.engine.log_file import LogFile
+from traincast.recipes.engine.numerics import Numerics
 from traincast.recipes.engine.settings import TrainSettings
 from traincast.recipes.engine.train import train_on
 
@@ -53,7 +56,7 @@ def test_a_learning_rate_never_rises_and_falls_as_often_as_there_are_milestones(
 def test_training_learns_and_gives_the_trained_module(tmp_path):
     net, data = tiny_net(), tiny_data()
     result = tiny_run(tmp_path, replace(SETTINGS, n_epochs=40, augmentation=None), net=net, data=data)
-    found = evaluate(net, data.train, mean=data.mean, std=data.std, batch_size=5)
+    found = evaluate_on(net, evaluation_batches(data.train, data, 5), Numerics("cpu", "fp32"))
     assert (found.accuracy, found.n) == (1.0, 18)
     assert result.n_steps == 40 * N_STEPS
     assert result.best_test_accuracy >= result.test_accuracy
@@ -185,6 +188,10 @@ def test_soft_labels_are_learned_and_count_by_their_largest_share(tmp_path):
         ({"optimizer": "none"}, "none"),
         ({"precision": "tf32"}, "a mode of NVIDIA GPUs"),
         ({"seed": 2**40}, "too large"),
+        ({"device": "tpu"}, "There is no training on the device 'tpu': give cpu, cuda or cuda:1"),
+        ({"device": "cuda:x"}, "There is no training on the device 'cuda:x'"),
+        ({"n_samples": 0}, "n_samples cannot be 0"),
+        ({"checkpoint_s": -1.0}, "checkpoint_s cannot be -1.0"),
     ],
 )
 def test_settings_that_cannot_be_right_are_refused(wrong, words):
@@ -192,11 +199,80 @@ def test_settings_that_cannot_be_right_are_refused(wrong, words):
         replace(SETTINGS, **wrong)
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
 def test_a_device_that_is_not_here_is_refused(tmp_path):
-    with pytest.raises(InputError, match="There is no training on the device 'tpu'"):
-        tiny_run(tmp_path, replace(SETTINGS, device="tpu"))
+    with pytest.raises(InputError, match=r"There is no CUDA device to train on \('cuda:1'\)"):
+        tiny_run(tmp_path, replace(SETTINGS, device="cuda:1"))
 
 
 @pytest.mark.parametrize("precision", ["amp-bf16", "bf16"])
 def test_other_precisions_train_too(tmp_path, precision):
     assert tiny_run(tmp_path, replace(SETTINGS, precision=precision)).n_steps == 15
+
+
+@pytest.mark.parametrize(("n_steps", "rates"), [(1, [1.0]), (2, [1.0, 0.001]), (4, [1.0, 1.0, 0.1, 0.001])])
+def test_a_run_of_few_steps_begins_at_its_rate_and_has_all_of_its_drops(n_steps, rates):
+    settings = replace(SETTINGS, learning_rate=1.0, milestones=(0.5, 0.75, 0.9))
+    assert [settings.rate_at(step, n_steps) for step in range(n_steps)] == pytest.approx(rates)
+
+
+def test_a_second_stage_in_bf16_is_found_again_after_the_first_one(tmp_path):
+    def both():
+        net, settings = tiny_net(), replace(SETTINGS, precision="bf16")
+        tiny_run(tmp_path / "pretraining", settings, net=net)
+        assert {weight.dtype for weight in net.parameters()} == {torch.bfloat16}
+        return tiny_run(tmp_path / "fine-tuning", settings, net=net)
+
+    assert both() == both()
+
+
+def test_a_folder_in_which_nothing_came_of_a_run_may_be_used_by_another(tmp_path):
+    with pytest.raises(TrainingError):
+        tiny_run(tmp_path, replace(SETTINGS, learning_rate=1e30))
+    assert tiny_run(tmp_path).n_steps == 15
+    with pytest.raises(InputError, match="holds another run"):
+        tiny_run(tmp_path, replace(SETTINGS, learning_rate=1e30))
+
+
+def test_a_run_that_diverged_is_not_made_again(tmp_path):
+    ends, told = [], []
+    for _ in range(2):
+        with pytest.raises(TrainingError) as caught:
+            tiny_run(tmp_path, replace(SETTINGS, learning_rate=1e30), on_progress=lambda *steps: told.append(steps))
+        ends.append((str(caught.value), len(told)))
+    assert ends[0] == ends[1]
+    assert told
+
+
+class OnlyTrains(nn.Module):
+    """Has no numbers but while it learns."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(192, 3)
+
+    def forward(self, images):
+        return self.layer(images.flatten(1)) * (1.0 if self.training else float("nan"))
+
+
+def test_a_test_loss_that_is_no_number_is_no_result(tmp_path):
+    with pytest.raises(TrainingError, match="The test loss of tiny is nan after step 5 of 15"):
+        tiny_run(tmp_path, net=OnlyTrains())
+
+
+def test_an_epoch_may_be_shorter_than_the_data_and_goes_on_where_the_last_one_ended(tmp_path):
+    result = tiny_run(tmp_path, replace(SETTINGS, n_samples=8))
+    assert result.n_steps == 6  # three epochs of two batches
+
+
+@pytest.mark.parametrize("name", [".lock", "log.csv"])
+def test_files_that_cannot_be_written_are_said_in_one_sentence(tmp_path, name):
+    (tmp_path / name).mkdir()
+    with pytest.raises(InputError, match=r"cannot be written.*Is a directory"):
+        tiny_run(tmp_path)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no such device")
+def test_a_full_disk_is_said_in_one_sentence():
+    with pytest.raises(InputError, match="The log '/dev/full' cannot be written: No space left on device"):
+        LogFile(Path("/dev/full"))

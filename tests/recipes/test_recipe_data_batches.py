@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from traincast.errors import InputError
-from traincast.recipes.data.batches import Augmentation, Batches, augment
+from traincast.recipes.data.augmentation import Augmentation, augment
+from traincast.recipes.data.batches import Batches, _check_weights
 from traincast.recipes.data.images import LabeledImages, StoredImages
 
 ZERO_ONE = {"mean": (0.0, 0.0, 0.0), "std": (1.0, 1.0, 1.0)}
@@ -198,3 +199,26 @@ def test_no_images_make_no_batches():
 def test_impossible_augmentations_are_refused(options):
     with pytest.raises(InputError):
         Augmentation(**options)
+
+
+@given(n_all=st.integers(1, 20), n_samples=st.integers(1, 45), seed=seeds)
+def test_every_sample_comes_before_any_comes_again_however_long_an_epoch_is(n_all, n_samples, seed):
+    batches = Batches(numbered_images(n_all), batch_size=4, seed=seed, n_samples=n_samples, **ZERO_ONE)
+    seen = []
+    for epoch in range(4):
+        labels = [number for _, labels in batches.epoch(epoch) for number in labels.tolist()]
+        assert len(labels) == n_samples
+        seen += labels
+        counts = torch.tensor(seen).bincount(minlength=n_all)
+        assert counts.max() - counts.min() <= 1
+
+
+def test_a_short_epoch_entered_at_any_step_goes_on_the_same():
+    batches = Batches(numbered_images(10), batch_size=2, seed=3, n_samples=6, **ZERO_ONE)
+    whole = [labels.tolist() for _, labels in batches.epoch(2)]
+    assert [labels.tolist() for _, labels in batches.epoch(2, first_step=1)] == whole[1:]
+
+
+def test_more_samples_than_can_be_drawn_from_by_weight_are_refused():
+    with pytest.raises(InputError, match="at most 16,777,216, not from 16,777,217"):
+        _check_weights(torch.ones(2**24 + 1), n_samples=2**24 + 1, is_shuffled=True)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import http.server
+import json
 import threading
 
 import pytest
-from cifar_archive import write_archive
+import torch
+from cifar_archive import batches, write_archive
 
+from traincast.__main__ import run
+from traincast.api.logs import read_log
 from traincast.errors import DownloadError, InputError
-from traincast.recipes.data import load
+from traincast.recipes.data import cifar10, load
 from traincast.recipes.data.download import cache_folder, download
 from traincast.recipes.data.load import load_dataset
 
@@ -130,3 +134,24 @@ def test_cifar10_is_fetched_once_and_then_read_from_the_cache(server, cache, tmp
     assert seen
     monkeypatch.setattr(load, "CIFAR10_URL", "http://127.0.0.1:9/cifar-10-python.tar.gz")
     assert load_dataset("cifar10") == path
+
+
+def test_cifar10_is_fetched_with_its_bytes_told_and_trained_on(server, tmp_path, monkeypatch, capsys):
+    torch.set_num_threads(1)
+    server.content = write_archive(tmp_path / "small.tar.gz").read_bytes()
+    monkeypatch.setattr(load, "CIFAR10_URL", f"{server.address}/cifar-10-python.tar.gz")
+    monkeypatch.setattr(load, "CIFAR10_MD5", hashlib.md5(server.content).hexdigest())
+    for name, content in batches().items():
+        monkeypatch.setitem(cifar10.CHECKSUMS, name, hashlib.md5(content).hexdigest())
+    monkeypatch.setenv("TRAINCAST_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    line = ["train", "scratch", "--data", "cifar10", "--epochs", "1", "--batch-size", "50"]
+    assert run([*line, "--download", "--json"]) == 0
+    told = capsys.readouterr()
+    assert f"Downloading, bytes: {len(server.content):,} of {len(server.content):,}" in told.err
+    assert "Training (scratch): 2 of 2" in told.err
+    assert json.loads(told.out)["result"]["n_steps"] == 2  # of 100 images
+    log = read_log(tmp_path / "runs" / "scratch-cifar_resnet20-cifar10" / "log.csv")
+    assert log.find("loss", "train").steps.tolist() == [1, 2]
+    assert run(line) == 0  # it had ended, and the data are here
+    assert "Downloading" not in capsys.readouterr().err

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from traincast.errors import FileFormatError, InputError, MissingExtraError
-from traincast.recipes.data.batches import Augmentation, Batches
+from traincast.recipes.data.augmentation import Augmentation
+from traincast.recipes.data.batches import Batches
 from traincast.recipes.data.folder_images import FolderImages, decode
 from traincast.recipes.data.load import load_dataset
 
@@ -74,6 +75,17 @@ def test_hidden_files_and_other_files_are_left_out(tmp_path):
     (root / "train" / ".cache").mkdir()
     (root / "train" / "list.txt").write_text("x")
     assert load(root).train.n_samples == 6
+
+
+def test_what_is_not_read_is_counted(tmp_path):
+    root = write_decathlon(tmp_path)
+    (root / "train" / "0001" / "0.webp").write_bytes(b"x")
+    (root / "train" / "0002" / "more").mkdir()
+    (root / "val" / "0002" / "0.bmp").write_bytes(b"x")
+    of_train, of_val = load(root).notes
+    assert of_train.startswith("2 other files or folders are in the class folders of")
+    assert of_val.startswith("1 other file or folder is in the class folders of")
+    assert "only .jpg, .jpeg, .png directly in a class folder are read" in of_val
 
 
 def test_an_unlabelled_test_folder_is_left_alone(tmp_path):
@@ -140,6 +152,12 @@ def empty_val(root):
     return "/val' has no image in any of its class folders"
 
 
+def one_class_alone(root):
+    for number in range(4):
+        write_image(root / "lone" / f"{number}.png")
+    return "has one class, 'lone': to tell classes apart it needs two"
+
+
 def class_of_one_to_split(root):
     write_image(root / "lone" / "0.png")
     return "The class 'lone' in .* has one image"
@@ -155,6 +173,7 @@ def class_of_one_to_split(root):
         val_without_train,
         empty_val,
         class_of_one_to_split,
+        one_class_alone,
     ],
 )
 def test_folders_that_cannot_be_trained_on_are_refused_in_one_sentence(tmp_path, make):

@@ -13,7 +13,6 @@ from traincast.errors import InputError, MissingExtraError
 from traincast.recipes.data.choose import split_per_class, subset_per_class
 from traincast.recipes.data.images import LabeledImages, StoredImages
 from traincast.recipes.data.load import load_dataset
-from traincast.recipes.data.noise import flip_labels
 
 label_lists = st.lists(st.integers(0, 4), min_size=1, max_size=60).map(torch.tensor)
 
@@ -105,22 +104,15 @@ def test_a_share_of_every_class_leaves_at_least_one_of_each(labels, share, seed)
     assert torch.equal(chosen, subset_per_class(labels, share=share, seed=seed))
 
 
-def test_a_number_of_each_class_is_exactly_that():
-    labels = torch.tensor([0] * 10 + [2] * 4)
-    assert labels[subset_per_class(labels, n_each=4, seed=0)].tolist() == [0] * 4 + [2] * 4
-    with pytest.raises(InputError, match="Class 2 has 4 samples, fewer than the 5"):
-        subset_per_class(labels, n_each=5, seed=0)
-
-
 def test_another_seed_chooses_others():
     labels = torch.zeros(100).long()
-    assert subset_per_class(labels, n_each=10, seed=0).tolist() != subset_per_class(labels, n_each=10, seed=1).tolist()
+    assert subset_per_class(labels, share=0.1, seed=0).tolist() != subset_per_class(labels, share=0.1, seed=1).tolist()
 
 
-@pytest.mark.parametrize("options", [{}, {"share": 0.5, "n_each": 1}, {"share": 0}, {"share": 1.1}, {"n_each": 0}])
-def test_choices_that_say_nothing_or_too_much_are_refused(options):
-    with pytest.raises(InputError):
-        subset_per_class(torch.tensor([0, 1]), seed=0, **options)
+@pytest.mark.parametrize("share", [0, 1.1])
+def test_shares_of_nothing_or_too_much_are_refused(share):
+    with pytest.raises(InputError, match="not above 0 and at most 1"):
+        subset_per_class(torch.tensor([0, 1]), seed=0, share=share)
 
 
 @given(label_lists, st.integers(0, 100))
@@ -134,28 +126,6 @@ def test_a_split_has_every_sample_once_and_every_class_twice(labels, seed):
 def test_a_class_of_one_cannot_be_split():
     with pytest.raises(InputError, match="Class 1 has one image"):
         split_per_class(torch.tensor([0, 0, 1]), test_share=0.2, seed=0)
-
-
-@given(label_lists, st.floats(0, 1), st.integers(0, 2**32))
-def test_flipped_labels_are_exactly_the_share_asked_for(labels, share, seed):
-    before = labels.clone()
-    flipped = flip_labels(labels, share, n_classes=5, seed=seed)
-    assert int((flipped != labels).sum()) == round(share * len(labels))
-    assert 0 <= int(flipped.min()) <= int(flipped.max()) < 5
-    assert torch.equal(labels, before)
-
-
-def test_flipped_labels_go_to_every_other_class_alike():
-    flipped = flip_labels(torch.zeros(9000).long(), 1.0, n_classes=4, seed=0)
-    counts = flipped.bincount(minlength=4).tolist()
-    assert counts[0] == 0
-    assert all(2800 < count < 3200 for count in counts[1:])
-
-
-@pytest.mark.parametrize(("share", "n_classes"), [(-0.1, 3), (1.1, 3), (0.5, 1)])
-def test_flips_that_cannot_be_made_are_refused(share, n_classes):
-    with pytest.raises(InputError):
-        flip_labels(torch.zeros(4).long(), share, n_classes=n_classes, seed=0)
 
 
 def test_without_scikit_learn_the_extra_is_named(monkeypatch):

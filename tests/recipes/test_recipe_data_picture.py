@@ -87,3 +87,12 @@ def test_soft_labels_cannot_be_counted():
     data = LabeledImages(images=images, labels=torch.full((2, 2), 0.5), class_names=("a", "b"))
     with pytest.raises(InputError, match="one label"):
         sample_picture(data)
+
+
+def test_of_very_many_classes_the_table_shows_the_first():
+    names = tuple(f"{number:03d}" for number in range(25))
+    part = plain([*range(25), 0], names)
+    data = ImageDataset(name="many", train=part, test=part, mean=(0.5, 0.5, 0.5), std=(1.0, 1.0, 1.0))
+    table = class_table(data)
+    assert len(table.rows) == 20
+    assert table.notes == ("5 more classes; all have 1 to 2 training images.",)

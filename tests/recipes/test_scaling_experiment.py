@@ -11,9 +11,9 @@ from scaling_samples import N_SAMPLES, RUNS, SETTINGS, sample_run
 from traincast.errors import FileFormatError, InputError, MeasurementError
 from traincast.launch import scaling_run
 from traincast.recipes.data.images import LabeledImages, StoredImages
-from traincast.recipes.kept_settings import keep_settings
+from traincast.recipes.kept_settings import keep_settings, release_settings
 from traincast.recipes.scaling_experiment.analysis import compare, measured_csv
-from traincast.recipes.scaling_experiment.result import CellRun, read_run, write_failure, write_run
+from traincast.recipes.scaling_experiment.result import CellRun, forget_failure, read_run, write_failure, write_run
 from traincast.recipes.scaling_experiment.settings import Cell, ScalingSettings
 from traincast.recipes.scaling_experiment.share import share_of_images
 from traincast.recipes.scaling_experiment.split import joined
@@ -48,6 +48,8 @@ def test_every_run_fills_a_step_and_can_be_compared_with_one_device(sizes, count
         ({"batch_sizes": ()}, "whole numbers from 1"),
         ({"n_epochs": 1}, "so 1 leaves none: train 2 or more"),
         ({"device": "cuda:1"}, "not on 'cuda:1'"),
+        ({"learning_rate": float("nan")}, "learning_rate cannot be nan"),
+        ({"n_threads": 0}, "n_threads cannot be 0"),
     ],
 )
 def test_settings_that_cannot_be_are_said_in_one_sentence(change, words):
@@ -159,6 +161,27 @@ def test_a_run_is_read_back_as_it_was_written(tmp_path):
     (tmp_path / "1x10.json").write_text('{"run": {}}')
     with pytest.raises(FileFormatError, match="delete it, and it is run again"):
         read_run(tmp_path, Cell(1, 10))
+
+
+def test_a_run_that_failed_is_forgotten_where_it_is_to_be_tried_again(tmp_path):
+    write_run(tmp_path, RUNS[0])
+    write_failure(tmp_path, Cell(4, 10), "Memory ended.")
+    for cell in (RUNS[0].cell, Cell(4, 10), Cell(8, 10)):
+        forget_failure(tmp_path, cell)
+    assert read_run(tmp_path, RUNS[0].cell) == RUNS[0]
+    assert read_run(tmp_path, Cell(4, 10)) is None
+
+
+def test_settings_of_which_nothing_came_are_given_up(tmp_path):
+    path = tmp_path / "settings.json"
+    (tmp_path / ".settings.json.7.tmp").write_text("half")  # another command is just beginning
+    keep_settings(path, {"rate": 1})
+    release_settings(path)
+    keep_settings(path, {"rate": 2})
+    (tmp_path / "1x10.json").write_text("a result")
+    release_settings(path)
+    with pytest.raises(InputError, match="holds runs with rate 2, not 1"):
+        keep_settings(path, {"rate": 1})
 
 
 def test_settings_survive_their_file_and_a_folder_keeps_to_them(tmp_path):

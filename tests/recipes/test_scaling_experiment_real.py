@@ -90,6 +90,8 @@ def test_every_run_has_a_log_of_all_its_steps(killed_and_resumed):
     for run in result.runs:
         loss = read_log(folder / f"{run.cell.name}.log.csv").find("loss", "train")
         assert loss.steps.tolist() == list(range(1, 2 * run.n_steps + 1))
+        rows = (folder / f"{run.cell.name}.log.csv").read_text().splitlines()[1:]
+        assert [int(row.split(",")[0]) for row in rows] == [1] * run.n_steps + [2] * run.n_steps
 
 
 def test_the_forecast_of_an_uncalibrated_machine_says_what_is_missing(home):

@@ -10,11 +10,16 @@ import traincast as tc
 from traincast.api.training import forecast_stages
 from traincast.errors import UnknownModelError
 from traincast.frontend.models.training_step import label_loss
-from traincast.recipes.data.batches import Augmentation
+from traincast.recipes.data.augmentation import Augmentation
+from traincast.recipes.data.images import LabeledImages
 from traincast.recipes.data.load import load_dataset
+from traincast.recipes.engine.feed import evaluation_batches
+from traincast.recipes.engine.input_time import input_s_per_sample
+from traincast.recipes.engine.settings import TrainSettings
 from traincast.recipes.engine.stages import example_of, inference_stage, train_stage
 from traincast.recipes.models import MODELS, build_model, meta_model
-from traincast.recipes.scratch import ScratchRecipe, usual_augmentation
+from traincast.recipes.scratch import ScratchRecipe
+from traincast.recipes.transfer.recipe import TransferRecipe
 
 torch.set_num_threads(1)
 DATA = tiny_data()
@@ -52,6 +57,29 @@ def test_reading_images_is_counted_here_and_elsewhere_it_is_said_that_it_is_not(
     assert any("not calibrated" in warning for warning in here.warnings)
     assert on_t4.stages[0].input_s == 0
     assert any("Reading and augmenting the images is not counted" in warning for warning in on_t4.warnings)
+
+
+class Counted:
+    """Images that count how often they are read."""
+
+    side = 8
+
+    def __init__(self):
+        self.n_read = 0
+
+    def __len__(self):
+        return 4
+
+    def read(self, index):
+        self.n_read += 1
+        return torch.zeros(len(index), 3, 8, 8, dtype=torch.uint8)
+
+
+def test_data_of_a_single_batch_are_read_again_until_caches_are_full():
+    images = Counted()
+    part = LabeledImages(images=images, labels=torch.zeros(4).long(), class_names=("a", "b"))
+    assert input_s_per_sample(evaluation_batches(part, DATA, 4)) > 0
+    assert images.n_read > 2
 
 
 def test_a_run_on_a_gpu_that_is_forecast_for_a_cpu_is_said(tmp_path, monkeypatch):
@@ -112,9 +140,20 @@ def test_an_unknown_model_is_told_what_can_be_trained():
         build_model("resnet20", 10)
 
 
-def test_digits_are_not_mirrored():
-    assert usual_augmentation(load_dataset("digits")).flip_probability == 0
-    assert usual_augmentation(tiny_data()) == Augmentation(crop_padding=4, flip_probability=0.5)
+def test_digits_are_not_mirrored_unless_one_asks_for_it():
+    usual = TrainSettings(n_epochs=1, batch_size=32, learning_rate=0.1)
+    digits = load_dataset("digits")
+    assert usual.of(digits).augmentation == Augmentation(crop_padding=2, flip_probability=0.0)
+    assert train_stage("train", tiny_net, digits, usual).reads.augmentation.flip_probability == 0
+    assert usual.of(tiny_data()).augmentation == Augmentation(crop_padding=4, flip_probability=0.5)
+    mirrored = replace(usual, augmentation=Augmentation())
+    assert mirrored.of(digits).augmentation.flip_probability == 0.5
+    assert replace(usual, augmentation=None).of(digits).augmentation is None
+
+
+def test_halves_of_the_digits_are_digits_too():
+    recipe = TransferRecipe(data=load_dataset("digits"))
+    assert all(stage.reads.augmentation.flip_probability == 0 for stage in recipe.stages()[:3])
 
 
 def test_the_recipe_runs_the_stage_that_it_tells(tmp_path):

@@ -1,12 +1,22 @@
 """A teacher, its scores, and students by K and P, really trained on a few digits."""
 
+import json
+import signal
+import subprocess
+import sys
+import textwrap
+import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 from few_digits import Broken, breaks_after, few_digits, one_epoch
+from tiny_runs import rows_of
 
 from traincast.errors import FileFormatError, InputError
+from traincast.recipes.engine.checkpoint import load_checkpoint
+from traincast.recipes.engine.feed import train_batches
 from traincast.recipes.teacher_student.recipe import TeacherStudentRecipe, usual_k
 from traincast.recipes.teacher_student.result import SeedResult, Student, TeacherStudentResult
 
@@ -73,6 +83,57 @@ def test_broken_off_and_begun_again_it_comes_to_the_same(ran, tmp_path):
     assert recipe(n_seeds=1).run(tmp_path).seeds == whole.seeds[:1]
 
 
+CHILD = """
+    import sys, time
+    from pathlib import Path
+    sys.path.insert(0, sys.argv[2])
+    from few_digits import one_epoch
+    from test_teacher_recipe import recipe
+    often = one_epoch(checkpoint_s=0.0)
+    recipe(n_seeds=1, settings=often).run(Path(sys.argv[1]), lambda *steps: time.sleep(0.05))
+"""
+
+
+def test_killed_in_the_middle_of_pretraining_it_goes_on_bit_for_bit(ran, tmp_path):
+    unbroken, whole, _ = ran
+    where = Path("seed-0") / "k4-p2" / "pretraining"
+    stage = tmp_path / where
+    child = subprocess.Popen([sys.executable, "-c", textwrap.dedent(CHILD), str(tmp_path), str(Path(__file__).parent)])
+    try:
+        until_s = time.monotonic() + 120
+        while not (stage / "checkpoint.pt").exists():
+            assert child.poll() is None
+            assert time.monotonic() < until_s
+            time.sleep(0.002)
+    finally:
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+    n_done = load_checkpoint(stage / "checkpoint.pt")["step"]
+    assert 0 < n_done < 6, "it was to be killed within the stage"
+    assert recipe(n_seeds=1).run(tmp_path).seeds == whole.seeds[:1]
+    assert json.loads((stage / "result.json").read_text())["resumed_at_step"] == n_done
+    for name in ("teacher", "k4-p2/pretraining", "k4-p2/fine-tuning"):
+        assert rows_of(tmp_path / "seed-0" / name) == rows_of(unbroken / "seed-0" / name)
+
+
+def test_a_student_sees_every_pair_also_where_an_epoch_has_fewer_samples():
+    taught = recipe(settings=one_epoch(n_epochs=2))
+    images = torch.arange(75).repeat(2)  # every image for two classes: 150 pairs in epochs of 96
+    labels = torch.cat([torch.arange(75) % 10, (torch.arange(75) + 1) % 10])
+    batches = train_batches(taught.learns(images, labels, 0), taught.own_settings)
+    epochs = [
+        [
+            (pixels.numpy().tobytes(), int(label))
+            for batch, own in batches.epoch(epoch)
+            for pixels, label in zip(batch, own, strict=True)
+        ]
+        for epoch in (0, 1)
+    ]
+    assert [len(epoch) for epoch in epochs] == [96, 96]
+    assert len(set(epochs[0] + epochs[1])) == 150
+    assert set(epochs[0]) != set(epochs[1])
+
+
 def test_a_further_k_trains_only_its_own_students(ran):
     folder, result, _ = ran
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("log.csv")}
@@ -105,6 +166,7 @@ def test_scores_that_are_not_scores_are_said(ran, tmp_path):
         ({"k_values": ()}, "not none at all"),
         ({"p_values": (11,)}, "P is between 1 and the 10 classes of the data, not 11"),
         ({"n_seeds": 0}, "number of seeds is at least 1, not 0"),
+        ({"settings": one_epoch(seed=2**31 - 2), "n_seeds": 3}, "seed 2147483648 is too large"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(changes, words):
@@ -114,6 +176,8 @@ def test_what_cannot_be_is_one_sentence(changes, words):
 
 def test_usual_k_are_an_eighth_a_half_and_twice_of_what_there_is():
     assert usual_k(few_digits(n_train=100), 0.2) == (1, 4, 16)
+    assert usual_k(few_digits(n_train=20), 0.2) == (1, 3), "each once"
+    assert recipe(k_values=None).ks == usual_k(few_digits(), 0.3)
 
 
 def by_hand(*seeds):

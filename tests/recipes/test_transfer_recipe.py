@@ -6,6 +6,7 @@ import pytest
 import torch
 from PIL import Image
 
+from traincast.api.logs import read_log
 from traincast.api.training import forecast_stages
 from traincast.errors import InputError
 from traincast.recipes.data.load import load_dataset
@@ -114,6 +115,27 @@ def test_a_run_that_diverges_is_noted_and_cannot_win(data, weights, tmp_path):
     assert (diverged.n_diverged, diverged.accuracy) == (1, None)
     assert result.winner == calm
     assert result.stage_runs["fine-tune"] == 1
+
+
+def test_a_run_that_diverged_is_not_run_again(data, weights, tmp_path):
+    recipe = recipe_of(data, weights, approaches=("fine-tune",), rates=(1e30,), n_epochs=2)
+    first = recipe.run(tmp_path)
+    logs = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("log.csv")}
+    assert recipe.run(tmp_path) == first
+    assert logs == {path: path.stat().st_mtime_ns for path in logs}
+
+
+def test_the_rate_falls_tenfold_three_times(data, weights, tmp_path):
+    recipe = recipe_of(data, weights, approaches=("cached",), n_epochs=10)  # of two steps each
+    recipe.run(tmp_path)
+    log = read_log(tmp_path / "cached" / "rate-0.01" / "seed-0" / "log.csv")
+    assert log.learning_rate.values.tolist() == pytest.approx([0.01] * 10 + [1e-3] * 5 + [1e-4] * 3 + [1e-5] * 2)
+
+
+def test_how_the_source_is_learned_plays_no_part_where_weights_are_given(data, weights):
+    assert recipe_of(data, weights, n_source_epochs=0).source is None
+    with pytest.raises(InputError, match="n_epochs cannot be 0"):
+        recipe_of(data, None, n_source_epochs=0)
 
 
 def test_without_weights_half_of_the_classes_are_learned_first(data, tmp_path):

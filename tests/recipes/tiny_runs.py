@@ -5,7 +5,7 @@ import csv
 import torch
 from torch import nn
 
-from traincast.recipes.data.batches import Augmentation
+from traincast.recipes.data.augmentation import Augmentation
 from traincast.recipes.data.images import ImageDataset, LabeledImages, StoredImages
 from traincast.recipes.engine.settings import TrainSettings
 from traincast.recipes.engine.train import train

@@ -56,7 +56,9 @@ class Collection:
         }
 
 
-def collection_stages(grid: Grid, *, download: bool = False) -> list[Stage]:
+def collection_stages(
+    grid: Grid, *, download: bool = False, on_download: Callable[[int, int | None], None] | None = None
+) -> list[Stage]:
     """Every run of the grid as a stage, for a forecast. The data are read, and fetched if they may be."""
     from dataclasses import replace
     from functools import partial
@@ -65,7 +67,7 @@ def collection_stages(grid: Grid, *, download: bool = False) -> list[Stage]:
     from traincast.recipes.data.load import load_dataset
     from traincast.recipes.models import meta_model
 
-    data = load_dataset(grid.data, image_side=grid.image_side, download=download)
+    data = load_dataset(grid.data, image_side=grid.image_side, download=download, on_progress=on_download)
     # One callable a model: stages that share it are captured once.
     makers = {model: partial(meta_model, model, data.train.n_classes) for model in grid.models}
     return [
@@ -75,7 +77,9 @@ def collection_stages(grid: Grid, *, download: bool = False) -> list[Stage]:
     ]
 
 
-def forecast_collection(stages: Sequence[Stage], on: str = THIS_MACHINE) -> RecipeForecast | None:
+def forecast_collection(
+    stages: Sequence[Stage], on: str = THIS_MACHINE, *, price_usd_per_hour: float | None = None
+) -> RecipeForecast | None:
     """Of the runs whose device that place stands for: a GPU that is named for those on one, this machine for the rest.
 
     None where it stands for none of them, as this machine does for runs on its GPUs, until `on` names these.
@@ -85,7 +89,7 @@ def forecast_collection(stages: Sequence[Stage], on: str = THIS_MACHINE) -> Reci
     on_gpus = [stage for stage in stages if stage.device != "cpu"]
     own = [stage for stage in stages if stage.device == "cpu"] if on == THIS_MACHINE else on_gpus or list(stages)
     is_here = on == THIS_MACHINE or bool(on_gpus)
-    return forecast_stages(own, on, is_here=is_here) if own else None
+    return forecast_stages(own, on, is_here=is_here, price_usd_per_hour=price_usd_per_hour) if own else None
 
 
 def collect(
@@ -95,14 +99,21 @@ def collect(
     on_ray: str | None = None,
     cpus_per_task: int | None = None,
     retry_failed: bool = False,
+    download: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Collection:
     """Train the grid, each run in a folder of its own, and fit every log. What is done already is not done again.
 
     `on_ray` is the address of a Ray cluster ("local" starts one), where a run gets a GPU, or all CPUs of a node unless
-    `cpus_per_task` says how many; its machines must all see the folder.
+    `cpus_per_task` says how many; its machines must all see the folder, and with `download` may fetch the data.
     """
     from traincast.launch.recipe_campaign import run_collection
+
+    if on_ray is None:
+        from traincast.recipes.engine.settings import check_device
+
+        for device in grid.devices:
+            check_device(device)  # or every run of it would be stored as one that failed
 
     progress = run_collection(
         grid,
@@ -110,6 +121,7 @@ def collect(
         on_ray=on_ray,
         cpus_per_task=cpus_per_task,
         retry_failed=retry_failed,
+        download=download,
         on_progress=on_progress,
     )
     return read_collection(grid, folder, progress=progress)

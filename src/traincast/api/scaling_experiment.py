@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from traincast.errors import InputError
+from traincast.errors import InputError, TraincastError
 from traincast.hardware.host import THIS_MACHINE
+from traincast.recipes.usual import DATA, MODEL, SCALING_DEVICES
 
 if TYPE_CHECKING:
     from traincast.api.scaling_forecast import ScalingForecast
     from traincast.recipes.scaling_experiment.analysis import Comparison
     from traincast.recipes.scaling_experiment.result import CellRun
     from traincast.recipes.scaling_experiment.settings import Cell, ScalingSettings
+    from traincast.trace.trace import Trace
 
 _MEMORY_SHARE = 0.9  # of a device's, that a growing batch may ask for
 
@@ -61,67 +63,89 @@ class ScalingResult:
 
 
 def plan_scaling(
-    model: str,
-    data: str = "digits",
+    model: str = MODEL,
+    data: str = DATA,
     *,
     batch_sizes: Sequence[int] = (32,),
     grows: bool = True,
-    n_devices: Sequence[int] = (1, 2),
+    n_devices: Sequence[int] = SCALING_DEVICES,
     on: str = THIS_MACHINE,
     device: str = "cpu",
     n_samples: int | None = None,
     image_side: int | None = None,
     download: bool = False,
+    on_download: Callable[[int, int | None], None] | None = None,
+    price_usd_per_hour: float | None = None,
     **options: Any,
 ) -> ScalingExperiment:
     """The runs of a scaling experiment and their forecast. With `grows`, batch sizes go on fourfold from the last one.
 
     They end where memory does (as forecast), or where the data no longer fill one step of all devices. `options` are
-    n_epochs, optimizer, learning_rate, precision and seed. `on` is the device to forecast for ("T4"), if not this one.
+    n_epochs, optimizer, learning_rate, precision and seed. `on` is the device to forecast for ("T4"), if not this one;
+    a price is that of a device.
     """
-    from traincast.api.scaling_forecast import captured, device_memory_bytes, forecast_cells, peak_bytes
+    from traincast.api.scaling_forecast import captured, forecast_cells
     from traincast.measurement.environment import n_usable_cores
     from traincast.measurement.processes.share import threads_of
     from traincast.recipes.data.load import load_dataset
-    from traincast.recipes.scaling_experiment.settings import GROWTH, ScalingSettings
+    from traincast.recipes.scaling_experiment.settings import ScalingSettings
     from traincast.recipes.scaling_experiment.share import training_images
 
-    known: dict[str, Any] = {
-        "model": model,
-        "data": data,
-        "n_devices": tuple(n_devices),
-        "n_threads": threads_of(n_usable_cores(), max(n_devices, default=1)),
-        "n_samples": n_samples,
-        "image_side": image_side,
-        "device": device,
+    settings = ScalingSettings(
+        model=model,
+        data=data,
+        batch_sizes=tuple(batch_sizes),
+        n_devices=tuple(n_devices),
+        n_threads=threads_of(n_usable_cores(), max(n_devices, default=1)),
+        n_samples=n_samples,
+        image_side=image_side,
+        device=device,
         **options,
-    }
-    settings = ScalingSettings(batch_sizes=tuple(batch_sizes), **known)
+    )
     if on == THIS_MACHINE:
         _check_gpus(settings)
-    images = load_dataset(data, image_side=image_side, download=download)
+    images = load_dataset(data, image_side=image_side, download=download, on_progress=on_download)
     n_images = training_images(images, settings).n_samples
     trace = captured(settings, images)
     notes: list[str] = []
     if grows:
-        sizes = list(settings.batch_sizes)
-        limit_bytes = device_memory_bytes(settings, on)
-        while GROWTH * sizes[-1] * max(settings.n_devices) <= n_images:
-            if peak_bytes(trace, GROWTH * sizes[-1], settings, on) > _MEMORY_SHARE * limit_bytes:
-                notes.append(f"Batches end at {sizes[-1]:,} a device: memory would not do for {GROWTH * sizes[-1]:,}.")
-                break
-            sizes.append(GROWTH * sizes[-1])
-        settings = ScalingSettings(batch_sizes=tuple(sizes), **known)
+        settings, notes = _grown(settings, trace, n_images, on)
     cells = settings.cells(n_images)
-    notes += [
+    if not any(cell.n_devices == 1 for cell in cells):
+        raise InputError(f"An epoch of {n_images:,} samples has no full batch of {settings.batch_sizes[0]:,}.")
+    forecast = forecast_cells(
+        trace, settings, images, cells, n_samples=n_images, on=on, price_usd_per_hour=price_usd_per_hour
+    )
+    notes += _left_out(settings, n_images)
+    return ScalingExperiment(settings=settings, n_samples=n_images, cells=cells, forecast=forecast, notes=tuple(notes))
+
+
+def _grown(settings: ScalingSettings, trace: Trace, n_images: int, on: str) -> tuple[ScalingSettings, list[str]]:
+    """Batch sizes that go on until memory or the data end, and which of them it was if it was memory."""
+    from traincast.api.scaling_forecast import device_memory_bytes, peak_bytes
+    from traincast.recipes.scaling_experiment.settings import GROWTH
+
+    sizes, notes = list(settings.batch_sizes), []
+    limit_bytes = device_memory_bytes(settings, on)
+    while GROWTH * sizes[-1] * max(settings.n_devices) <= n_images:
+        if peak_bytes(trace, GROWTH * sizes[-1], settings, on) > _MEMORY_SHARE * limit_bytes:
+            notes.append(f"Batches end at {sizes[-1]:,} a device: memory would not do for {GROWTH * sizes[-1]:,}.")
+            break
+        sizes.append(GROWTH * sizes[-1])
+    return replace(settings, batch_sizes=tuple(sizes)), notes
+
+
+def _left_out(settings: ScalingSettings, n_images: int) -> list[str]:
+    """What was asked for and cannot be run."""
+    notes = [
         f"Left out: {cell.n_devices} devices with {cell.batch_size:,} samples each, as an epoch of {n_images:,} has no "
         "full step of them."
         for cell in settings.left_out(n_images)
     ]
-    if not any(cell.n_devices == 1 for cell in cells):
-        raise InputError(f"An epoch of {n_images:,} samples has no full batch of {settings.batch_sizes[0]:,}.")
-    forecast = forecast_cells(trace, settings, images, cells, n_samples=n_images, on=on)
-    return ScalingExperiment(settings=settings, n_samples=n_images, cells=cells, forecast=forecast, notes=tuple(notes))
+    return notes + [
+        f"Left out of strong scaling: a batch of {batch:,} cannot be divided among {n_devices} devices."
+        for n_devices, batch in settings.undivided()
+    ]
 
 
 def run_scaling(
@@ -129,23 +153,33 @@ def run_scaling(
     folder: str | Path,
     *,
     link_bytes_per_s: float | None = None,
+    retry_failed: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> ScalingResult:
-    """Run what is not in the folder yet, under torchrun, and compare. The folder then also has `measured.csv`."""
+    """Run what is not in the folder yet, under torchrun, and compare. The folder then also has `measured.csv`.
+
+    Runs whose memory ended are results too, and tried again only with `retry_failed`.
+    """
     from traincast.launch.scaling_run import run_cells
     from traincast.measurement.environment import read_environment
     from traincast.measurement.remarks import on_load
-    from traincast.recipes.kept_settings import keep_settings
+    from traincast.recipes.kept_settings import keep_settings, release_settings
     from traincast.recipes.scaling_experiment.analysis import compare, measured_csv
-    from traincast.recipes.scaling_experiment.result import CellRun, read_run
+    from traincast.recipes.scaling_experiment.result import CellRun, forget_failure, read_run
     from traincast.recipes.scaling_experiment.settings import FILE
     from traincast.report.files import write_file
 
     settings, folder = experiment.settings, Path(folder)
     _check_gpus(settings)
     keep_settings(folder / FILE, settings.to_dict())
+    for cell in experiment.cells if retry_failed else ():
+        forget_failure(folder, cell)
     warnings = on_load(read_environment())  # before the run, whose own load it would show otherwise
-    run_cells(settings, experiment.cells, folder, on_progress=on_progress)
+    try:
+        run_cells(settings, experiment.cells, folder, on_progress=on_progress)
+    except TraincastError:
+        release_settings(folder / FILE)
+        raise
     found = [(cell, read_run(folder, cell)) for cell in experiment.cells]
     runs = tuple(run for _, run in found if isinstance(run, CellRun))
     write_file(folder / "measured.csv", measured_csv(runs))
@@ -160,13 +194,10 @@ def run_scaling(
 
 
 def _check_gpus(settings: ScalingSettings) -> None:
-    if settings.device != "cuda":
-        return
-    import torch
+    from traincast.measurement.environment import n_gpus
 
-    n_gpus = torch.cuda.device_count()
-    if n_gpus < max(settings.n_devices):
-        raise InputError(f"torch sees {n_gpus} GPUs here, and {max(settings.n_devices)} are wanted.")
+    if settings.device == "cuda" and n_gpus() < max(settings.n_devices):
+        raise InputError(f"torch sees {n_gpus()} GPUs here, and {max(settings.n_devices)} are wanted.")
 
 
 def _compared(comparison: Comparison) -> dict[str, Any]:

@@ -30,12 +30,17 @@ class CellForecast:
     input_s: float | None  # None: not on this machine, so reading was not timed
     low_s: float  # p10 and p90 of the epoch
     high_s: float
-    peak_memory_bytes: int
+    peak_memory_bytes: int  # of a device
     fits: bool
+    price_usd_per_hour: float | None = None  # of all its devices
 
     @property
     def epoch_s(self) -> float:
         return self.compute_s + self.communication_s + (self.input_s or 0.0)
+
+    @property
+    def epoch_usd(self) -> float | None:
+        return None if self.price_usd_per_hour is None else self.price_usd_per_hour * self.epoch_s / 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,15 +48,39 @@ class ScalingForecast:
     """Runs that could be forecast, and sentences about what was assumed and what could not be."""
 
     on: str
+    n_epochs: int
     cells: tuple[CellForecast, ...]
     warnings: tuple[str, ...]
+
+    @property
+    def total_s(self) -> float:
+        """All epochs of all runs that are forecast, one after the other."""
+        return self.n_epochs * sum(each.epoch_s for each in self.cells)
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Of the same; None where a price is not known."""
+        costs = [each.epoch_usd for each in self.cells]
+        return self.n_epochs * sum(cost for cost in costs if cost is not None) if costs and None not in costs else None
+
+    @property
+    def peak_memory_bytes(self) -> int | None:
+        """What the largest run asks of a device."""
+        return max((each.peak_memory_bytes for each in self.cells), default=None)
 
     def of(self, cell: Cell) -> CellForecast | None:
         return next((each for each in self.cells if each.cell == cell), None)
 
     def to_dict(self) -> dict[str, Any]:
-        cells = [{**asdict(each), "epoch_s": each.epoch_s} for each in self.cells]
-        return {"on": self.on, "cells": cells, "warnings": list(self.warnings)}
+        cells = [{**asdict(each), "epoch_s": each.epoch_s, "epoch_usd": each.epoch_usd} for each in self.cells]
+        return {
+            "on": self.on,
+            "cells": cells,
+            "total_s": self.total_s,
+            "cost_usd": self.cost_usd,
+            "peak_memory_bytes": self.peak_memory_bytes,
+            "warnings": list(self.warnings),
+        }
 
 
 def captured(settings: ScalingSettings, data: ImageDataset) -> Trace:
@@ -71,9 +100,16 @@ def captured(settings: ScalingSettings, data: ImageDataset) -> Trace:
 
 
 def forecast_cells(
-    trace: Trace, settings: ScalingSettings, data: ImageDataset, cells: Sequence[Cell], *, n_samples: int, on: str
+    trace: Trace,
+    settings: ScalingSettings,
+    data: ImageDataset,
+    cells: Sequence[Cell],
+    *,
+    n_samples: int,
+    on: str,
+    price_usd_per_hour: float | None = None,
 ) -> ScalingForecast:
-    """Every cell for whose devices figures are known."""
+    """Every cell for whose devices figures are known; a price is that of a device."""
     found: list[CellForecast] = []
     warnings: dict[str, None] = {}
     read_s = _read_s(settings, data) if on == THIS_MACHINE else None
@@ -81,15 +117,21 @@ def forecast_cells(
         warnings["Reading images is not in the forecast: it was not timed on that device."] = None
     for n_devices in dict.fromkeys(cell.n_devices for cell in cells):
         own = [cell for cell in cells if cell.n_devices == n_devices]
-        try:
-            place = _place(settings, on, n_devices)
-            steps = _steps(trace, place, own, n_samples)
-        except InputError as error:
-            warnings[f"No forecast for {n_devices} device{'s' * (n_devices > 1)}: {error}"] = None
+        place = _place(settings, on, n_devices)
+        if isinstance(place, _Unknown):
+            warnings[f"No forecast for {n_devices} device{'s' * (n_devices > 1)}: {place.reason}"] = None
             continue
+        steps = _steps(trace, place, own, n_samples, price_usd_per_hour)
         found += [_epoch(cell, n_samples, steps, read_s) for cell in own]
         warnings |= dict.fromkeys(text for step in steps.values() for text in step.warnings if "evenly" not in text)
-    return ScalingForecast(on=on, cells=tuple(found), warnings=tuple(warnings))
+    return ScalingForecast(on=on, n_epochs=settings.n_epochs, cells=tuple(found), warnings=tuple(warnings))
+
+
+@dataclass(frozen=True, slots=True)
+class _Unknown:
+    """Why so many devices cannot be forecast."""
+
+    reason: str
 
 
 def last_batch_size(cell: Cell, n_samples: int) -> int:
@@ -121,8 +163,10 @@ def peak_bytes(trace: Trace, batch_size: int, settings: ScalingSettings, on: str
     return peak + overhead_of(graph, batch_size, device=device).total_bytes
 
 
-def _place(settings: ScalingSettings, on: str, n_devices: int) -> str | Cluster:
+def _place(settings: ScalingSettings, on: str, n_devices: int) -> str | Cluster | _Unknown:
     """So many devices, in words or as a cluster.
+
+    This machine may not be calibrated for so many processes, and its GPUs may be none that we know.
 
     A process on this machine has `n_threads`, however many there are. Calibration with P processes has priced one of
     P that share the machine, so what stands for the device is the profile whose processes have as many threads; where
@@ -131,12 +175,17 @@ def _place(settings: ScalingSettings, on: str, n_devices: int) -> str | Cluster:
     from traincast.hardware.cluster_text import find_cluster
     from traincast.measurement.environment import n_usable_cores
 
-    if on != THIS_MACHINE or settings.device != "cpu":
+    if on != THIS_MACHINE:
         return f"{n_devices}x{_device(settings, on).name}"
     n_beside = max(n_usable_cores() // settings.n_threads, 1)
-    if n_beside == 1 and n_devices == 1:
+    if settings.device == "cpu" and n_beside == n_devices == 1:
         return THIS_MACHINE
-    cluster = find_cluster(f"{max(n_beside, n_devices)}x{THIS_MACHINE}").take(n_devices)
+    try:
+        if settings.device != "cpu":
+            return f"{n_devices}x{_device(settings, on).name}"
+        cluster = find_cluster(f"{max(n_beside, n_devices)}x{THIS_MACHINE}").take(n_devices)
+    except InputError as error:
+        return _Unknown(str(error))
     if n_devices > 1:
         return cluster
     return replace(cluster, device=replace(cluster.device, waiting_fraction=0.0))  # there is nobody to wait for
@@ -147,18 +196,21 @@ def _device(settings: ScalingSettings, on: str) -> Device:
 
     if on != THIS_MACHINE:
         return find_device(on)
-    import torch
+    from traincast.measurement.environment import gpu_name
 
-    return find_device(str(torch.cuda.get_device_name()))
+    return find_device(gpu_name())
 
 
-def _steps(trace: Trace, place: str | Cluster, cells: Sequence[Cell], n_samples: int) -> dict[int, Forecast]:
+def _steps(
+    trace: Trace, place: str | Cluster, cells: Sequence[Cell], n_samples: int, price_usd_per_hour: float | None
+) -> dict[int, Forecast]:
     """By global batch size: full steps and the last ones."""
     from traincast.api.forecasts import forecast_many
 
     sizes = {cell.global_batch_size for cell in cells} | {last_batch_size(cell, n_samples) for cell in cells}
     ordered = sorted(size for size in sizes if size)
-    return dict(zip(ordered, forecast_many(trace, [place], ordered).forecasts(), strict=True))
+    found = forecast_many(trace, [place], ordered, price_usd_per_hour=price_usd_per_hour)
+    return dict(zip(ordered, found.forecasts(), strict=True))
 
 
 def _epoch(cell: Cell, n_samples: int, steps: dict[int, Forecast], read_s: float | None) -> CellForecast:
@@ -178,20 +230,16 @@ def _epoch(cell: Cell, n_samples: int, steps: dict[int, Forecast], read_s: float
         high_s=busy_s * high_s + (input_s or 0.0),
         peak_memory_bytes=full.peak_memory_bytes,
         fits=full.fits,
+        price_usd_per_hour=full.question.run_price_usd_per_hour,
     )
 
 
 def _read_s(settings: ScalingSettings, data: ImageDataset) -> float:
     """Seconds a sample: a few batches are really read and augmented, with the threads of a device."""
-    import torch
-
+    from traincast.measurement.environment import threads
     from traincast.recipes.engine.input_time import input_s_per_sample
     from traincast.recipes.scaling_experiment.settings import Cell
     from traincast.recipes.scaling_experiment.share import batches_of
 
-    n_before = torch.get_num_threads()
-    torch.set_num_threads(settings.n_threads)
-    try:
+    with threads(settings.n_threads):
         return input_s_per_sample(batches_of(data, settings, Cell(1, settings.batch_sizes[0]), rank=0))
-    finally:
-        torch.set_num_threads(n_before)

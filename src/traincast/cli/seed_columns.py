@@ -12,8 +12,10 @@ if TYPE_CHECKING:
     from traincast.recipes.over_seeds import OverSeeds
 
 
-def interval_cells(found: OverSeeds) -> tuple[float, float | None, float | None]:
+def interval_cells(found: OverSeeds | None) -> tuple[float | None, float | None, float | None]:
     """Mean, and the ends of its interval, which for shares end at 0 and 1."""
+    if found is None:
+        return None, None, None
     return found.mean, _share(found.low), _share(found.high)
 
 

@@ -1,6 +1,7 @@
 """`traincast train collect`: many training runs, and the curves through their logs."""
 
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,31 +15,41 @@ from traincast.cli.train_options import (
     LearningRate,
     On,
     Out,
+    Price,
+    TrainOptimizer,
     TrainPrecision,
+    WeightDecay,
     out_folder,
 )
+from traincast.hardware.host import THIS_MACHINE
+from traincast.recipes.usual import COLLECTION_EPOCHS, DATA, MODEL, SCRATCH
 
 if TYPE_CHECKING:
+    from traincast.api.collecting import Collection
     from traincast.measurement.campaign import Progress
+    from traincast.recipes.collection import Grid
 
 
 def collect(
-    data: Data = "digits",
+    data: Data = DATA,
     models: Annotated[
         str, typer.Option("--models", metavar="NAME[,NAME...]", help="cifar_resnet20,cifar_resnet32, ...")
-    ] = "cifar_resnet20",
-    epochs: Annotated[str, typer.Option("--epochs", metavar="N[,N...]", help="Lengths of the runs.")] = "2,4",
+    ] = MODEL,
+    epochs: Annotated[str, typer.Option("--epochs", metavar="N[,N...]", help="Lengths of the runs.")] = ",".join(
+        map(str, COLLECTION_EPOCHS)
+    ),
     seeds: Annotated[int, typer.Option("--seeds", help="Runs of each kind, with seeds 0, 1, ...")] = 1,
     devices: Annotated[str, typer.Option("--on-devices", metavar="NAME[,NAME...]", help="cpu, cuda, or both.")] = "cpu",
-    batch_size: BatchSize = 128,
-    learning_rate: LearningRate = 0.1,
-    optimizer: Annotated[str, typer.Option(help="sgd, momentum, nesterov, adam, adamw, ...")] = "momentum",
-    weight_decay: Annotated[float, typer.Option(help="How much weights shrink, as a share of the rate.")] = 1e-4,
+    batch_size: BatchSize = SCRATCH.batch_size,
+    learning_rate: LearningRate = SCRATCH.learning_rate,
+    optimizer: TrainOptimizer = SCRATCH.optimizer,
+    weight_decay: WeightDecay = SCRATCH.weight_decay,
     precision: TrainPrecision = "fp32",
     out: Out = None,
     image_side: ImageSide = None,
     download: Download = False,
-    on: On = "this-machine",
+    on: On = THIS_MACHINE,
+    price: Price = None,
     on_ray: Annotated[
         str | None,
         typer.Option(
@@ -59,17 +70,16 @@ def collect(
     Resumable: the same line again does what is missing. Example: traincast train collect --models
     cifar_resnet20,cifar_resnet32 --epochs 2,4,8 --seeds 3
     """
-    from traincast.api.collecting import collect as run_collection
     from traincast.api.collecting import collection_stages, forecast_collection
     from traincast.api.runnables import require_torch
-    from traincast.cli.counted import counted
     from traincast.cli.numbers import whole_numbers
     from traincast.cli.show import show
     from traincast.cli.train_collect_document import collection_document, plan_document
-    from traincast.hardware.host import THIS_MACHINE
+    from traincast.cli.train_flow import Forecasts, downloading
 
     require_torch("Training")
     from traincast.recipes.collection import Grid
+    from traincast.recipes.engine.settings import check_device
 
     grid = Grid(
         models=_names(models),
@@ -85,35 +95,44 @@ def collect(
         precision=precision,
     )
     folder = out_folder(out, "collect", data)
-    stages = collection_stages(grid, download=download)
-    forecast = forecast_collection(stages, on)
+    with downloading() as tell_bytes:
+        stages = collection_stages(grid, download=download, on_download=tell_bytes)
+    for device in () if forecast_only or on_ray is not None else grid.devices:
+        check_device(device)
+    asked = forecast_collection(stages, on, price_usd_per_hour=price)
+    plan = plan_document(grid, len(stages), asked)
     if forecast_only:
-        answer = {"forecast": None if forecast is None else forecast.to_dict()}
-        show(plan_document(grid, len(stages), forecast), as_json=as_json, html=html, png=png, data=answer)
+        answer = {"forecast": None if asked is None else asked.to_dict()}
+        show(plan, as_json=as_json, html=html, png=png, data=answer)
         return
     if not as_json:
-        show(plan_document(grid, len(stages), forecast))
-    if on != THIS_MACHINE and set(grid.devices) == {"cpu"}:  # another device was asked about; compared is with here
-        forecast = forecast_collection(stages)
-    try:
-        with counted("Training") as tell:
+        show(plan)
+    is_elsewhere = on != THIS_MACHINE and set(grid.devices) == {"cpu"}  # compared is with here
+    here = forecast_collection(stages) if is_elsewhere else asked
+    collection = _run(
+        grid, folder, on_ray=on_ray, cpus_per_task=cpus_per_task, retry_failed=retry_failed, download=download
+    )
+    document = collection_document(collection, here)
+    if asked is None or here is None:
+        answer = {"forecast": None, **collection.to_dict()}
+    else:
+        forecasts = Forecasts(asked, here)
+        document, answer = forecasts.beside(document), {**forecasts.to_dict(), **collection.to_dict()}
+    show(document, as_json=as_json, html=html, png=png, data=answer)
 
-            def on_progress(progress: "Progress") -> None:
-                tell(progress.n_done, progress.n_tasks)
 
-            collection = run_collection(
-                grid,
-                folder,
-                on_ray=on_ray,
-                cpus_per_task=cpus_per_task,
-                retry_failed=retry_failed,
-                on_progress=on_progress,
-            )
-    except KeyboardInterrupt:
-        typer.echo(f"Stopped. Runs that are done are in '{folder}'; the same command again does the rest.", err=True)
-        raise typer.Exit(130) from None
-    answer = {"forecast": None if forecast is None else forecast.to_dict(), **collection.to_dict()}
-    show(collection_document(collection, forecast), as_json=as_json, html=html, png=png, data=answer)
+def _run(grid: "Grid", folder: Path, **how: Any) -> "Collection":
+    from traincast.api.collecting import collect as run_collection
+    from traincast.cli.train_flow import counting, stopped
+
+    def on_progress(progress: "Progress") -> None:
+        tell(progress.n_done, progress.n_tasks)
+
+    with (
+        stopped(f"Runs that are done are in '{folder}'; the same command again does the rest."),
+        counting("runs") as tell,
+    ):
+        return run_collection(grid, folder, **how, on_progress=on_progress)
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -12,18 +12,17 @@ from traincast.units import show_duration, show_usd
 
 if TYPE_CHECKING:
     from traincast.api.training import RecipeForecast, Seconds, StageForecast
-    from traincast.recipes.engine.recipe import Recipe
     from traincast.recipes.engine.result import TrainResult
 
 _PARTS = {"training": "train_s", "input": "input_s", "evaluation": "evaluate_s"}
 
 
-def forecast_document(recipe: Recipe, forecast: RecipeForecast) -> Document:
-    """Before the run."""
+def forecast_document(name: str, forecast: RecipeForecast, about: tuple[Table, ...] = ()) -> Document:
+    """Before the run; `about` are tables of what it trains on."""
     return Document(
-        title=f"{recipe.name} on {forecast.place}: {show_duration(forecast.total_s)}",
+        title=f"{name} on {forecast.place}: {show_duration(forecast.total_s)}",
         subtitle="forecast, before anything runs",
-        tables=(forecast_table(forecast),),
+        tables=(*about, forecast_table(forecast)),
         charts=(_stages_chart(forecast),),
         notes=forecast_notes(forecast),
     )

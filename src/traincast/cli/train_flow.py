@@ -1,66 +1,112 @@
-"""What every recipe of `traincast train` does: forecast, run, and how it ends."""
+"""What every recipe of `traincast train` does: forecast, run, both side by side, and how it ends."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
 if TYPE_CHECKING:
     from traincast.api.training import RecipeForecast
-    from traincast.recipes.engine.recipe import Progress, Recipe
+    from traincast.cli.train_asked import Asked
+    from traincast.recipes.engine.recipe import Recipe, RecipeResult
+    from traincast.report.document import Document
+    from traincast.report.table import Table
 
 _INTERRUPTED = 130
-Result = TypeVar("Result")
+Result = TypeVar("Result", bound="RecipeResult")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What the user wants of a recipe, whichever it is."""
+@dataclass(frozen=True, eq=False, slots=True)
+class Forecasts:
+    """For the place that was asked about, and what the run is compared with: another one where that is elsewhere."""
 
-    folder: Path
-    on: str = "this-machine"
-    device: str = "cpu"
-    price_usd_per_hour: float | None = None
-    forecast_only: bool = False
-    as_json: bool = False
-    html: Path | None = None
-    png: Path | None = None
+    asked: RecipeForecast
+    here: RecipeForecast
+
+    def to_dict(self) -> dict[str, Any]:
+        """What JSON has of them."""
+        told = {"forecast": self.asked.to_dict()}
+        return told if self.asked is self.here else {**told, "forecast_here": self.here.to_dict()}
+
+    def beside(self, document: Document) -> Document:
+        """The document, with the forecast for elsewhere: it stands nowhere else on a page."""
+        from traincast.cli.train_document import forecast_notes, forecast_table
+
+        if self.asked is self.here:
+            return document
+        table = replace(forecast_table(self.asked), title=f"Forecast for {self.asked.place}")
+        notes = tuple(f"{self.asked.place}: {note}" for note in forecast_notes(self.asked))
+        return replace(document, tables=(*document.tables, table), notes=(*document.notes, *notes))
 
 
-def forecast_recipe(recipe: Recipe, asked: Asked) -> RecipeForecast | None:
-    """Shows the forecast for the place that was asked for, before anything runs; JSON has it at the end.
+def run_command(
+    recipe: Recipe[Result],
+    asked: Asked,
+    folder: Path,
+    document: Callable[[RecipeForecast, Result], Document],
+    *,
+    about: tuple[Table, ...] = (),
+) -> None:
+    """The forecast, before anything runs; then the run; then `document` with predicted beside measured.
 
-    Gives the one that the run can be compared with: where that place is elsewhere, this machine's. Gives None where
-    nothing but the forecast was asked for: then all is said.
+    `about` are tables of what is trained on, shown with the forecast.
     """
-    from traincast.api.training import forecast_stages
     from traincast.cli.show import show
     from traincast.cli.train_document import forecast_document
-    from traincast.hardware.host import THIS_MACHINE
+    from traincast.recipes.engine.settings import check_device
 
-    is_here = asked.on == THIS_MACHINE or asked.device != "cpu"  # a GPU that trains here is named by --on
-    stages = recipe.stages()
-    forecast = forecast_stages(stages, asked.on, is_here=is_here, price_usd_per_hour=asked.price_usd_per_hour)
-    document = forecast_document(recipe, forecast)
+    if not asked.forecast_only:
+        check_device(asked.device)
+    forecasts = _forecasts(recipe, asked)
+    before = forecast_document(recipe.name, forecasts.asked, about)
     if asked.forecast_only:
-        show(document, as_json=asked.as_json, html=asked.html, png=asked.png, data={"forecast": forecast.to_dict()})
-        return None
+        asked.show(before, {"forecast": forecasts.asked.to_dict()})
+        return
     if not asked.as_json:
-        show(document)
-    return forecast if is_here else forecast_stages(stages, THIS_MACHINE)
+        show(before)
+    with stopped(f"The same command goes on from the checkpoint in '{folder}'."), counting(recipe.name) as tell:
+        result = recipe.run(folder, tell)
+    answer = {**forecasts.to_dict(), "result": result.to_dict()}
+    asked.show(forecasts.beside(document(forecasts.here, result)), answer)
 
 
-def run_recipe(run: Callable[[Path, Progress], Result], name: str, folder: Path) -> Result:
-    """`run` of a recipe, with a bar; Ctrl-C leaves a checkpoint and says how to go on."""
+def _forecasts(recipe: Recipe[Result], asked: Asked) -> Forecasts:
+    from traincast.api.training import forecast_stages
+
+    stages = recipe.stages()
+    forecast = forecast_stages(stages, asked.on, is_here=asked.is_here, price_usd_per_hour=asked.price)
+    is_enough = asked.is_here or asked.forecast_only
+    return Forecasts(forecast, forecast if is_enough else forecast_stages(stages))
+
+
+@contextlib.contextmanager
+def counting(name: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar over the steps, or the runs, of a recipe."""
     from traincast.cli.counted import counted
 
+    with counted(f"Training ({name})") as tell:
+        yield tell
+
+
+@contextlib.contextmanager
+def stopped(how_to_go_on: str) -> Iterator[None]:
+    """Ctrl-C ends the command in good order, and says how to go on."""
     try:
-        with counted(f"Training ({name})") as tell:
-            return run(folder, tell)
+        yield
     except KeyboardInterrupt:
-        typer.echo(f"Stopped. The same command goes on from the checkpoint in '{folder}'.", err=True)
+        typer.echo(f"Stopped. {how_to_go_on}", err=True)
         raise typer.Exit(_INTERRUPTED) from None
+
+
+@contextlib.contextmanager
+def downloading() -> Iterator[Callable[[int, int | None], None]]:
+    """A bar over the bytes of a file; none where the server does not tell how many there are."""
+    from traincast.cli.counted import counted
+
+    with counted("Downloading, bytes") as tell:
+        yield lambda n_done, n_all: tell(n_done, n_all) if n_all else None

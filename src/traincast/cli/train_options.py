@@ -18,6 +18,9 @@ ModelName = Annotated[str, typer.Option("--model", help="cifar_resnet18, 20, 32,
 Epochs = Annotated[int, typer.Option("--epochs", help="Passes over the training images.")]
 BatchSize = Annotated[int, typer.Option("--batch-size", help="Images in one step.")]
 LearningRate = Annotated[float, typer.Option("--learning-rate", help="Of the first steps.")]
+TrainOptimizer = Annotated[str, typer.Option("--optimizer", help="sgd, momentum, nesterov, adam, adamw, ...")]
+WeightDecay = Annotated[float, typer.Option("--weight-decay", help="How much weights shrink, as a share of the rate.")]
+Augment = Annotated[bool, typer.Option(help="Random crops, and mirror images but of digits.")]
 Seed = Annotated[int, typer.Option("--seed", help="Decides first weights, order and augmentation.")]
 Out = Annotated[
     Path | None,
@@ -28,6 +31,9 @@ On = Annotated[
 ]
 TrainDevice = Annotated[str, typer.Option("--device", help="What it is trained on here: cpu, cuda, cuda:1.")]
 TrainPrecision = Annotated[str, typer.Option("--precision", help="fp32, tf32, amp-fp16, amp-bf16 or bf16.")]
+CheckpointEvery = Annotated[
+    float, typer.Option("--checkpoint-every", metavar="SECONDS", help="At most so long between two checkpoints.")
+]
 Price = Annotated[float | None, typer.Option("--price", metavar="USD", help="Price of a device and hour.")]
 ForecastOnly = Annotated[bool, typer.Option("--forecast-only", help="Say what it would take, and train nothing.")]
 

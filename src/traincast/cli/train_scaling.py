@@ -1,6 +1,7 @@
 """`traincast train scaling`: epochs on 1, 2, 4 ... devices at several batch sizes."""
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,28 +14,35 @@ from traincast.cli.train_options import (
     LearningRate,
     ModelName,
     Out,
+    Price,
     Seed,
+    TrainOptimizer,
     TrainPrecision,
     out_folder,
 )
+from traincast.hardware.host import THIS_MACHINE
+from traincast.recipes.usual import DATA, MODEL, SCALING_DEVICES, SCALING_EPOCHS, SCRATCH
+
+if TYPE_CHECKING:
+    from traincast.api.scaling_experiment import ScalingExperiment, ScalingResult
 
 
 def scaling(
-    data: Data = "digits",
-    model: ModelName = "cifar_resnet20",
+    data: Data = DATA,
+    model: ModelName = MODEL,
     n_devices: Annotated[
         str, typer.Option("--n-devices", metavar="1,N...", help="Processes on a CPU, GPUs with --device cuda.")
-    ] = "1,2",
+    ] = ",".join(map(str, SCALING_DEVICES)),
     batch_sizes: Annotated[
         str,
         typer.Option(
             "--batch-sizes", metavar="N[,N...]", help="Of a device, and of all. 32,... : fourfold until memory ends."
         ),
     ] = "32,...",
-    epochs: Annotated[int, typer.Option("--epochs", help="Of each run; the first is not counted.")] = 2,
+    epochs: Annotated[int, typer.Option("--epochs", help="Of each run; the first is not counted.")] = SCALING_EPOCHS,
     n_samples: Annotated[int | None, typer.Option("--samples", help="Images of an epoch. Default: all.")] = None,
-    learning_rate: LearningRate = 0.1,
-    optimizer: Annotated[str, typer.Option(help="sgd, momentum, nesterov, adam, adamw, ...")] = "momentum",
+    learning_rate: LearningRate = SCRATCH.learning_rate,
+    optimizer: TrainOptimizer = SCRATCH.optimizer,
     precision: TrainPrecision = "fp32",
     device: Annotated[str, typer.Option("--device", help="cpu or cuda.")] = "cpu",
     link: Annotated[
@@ -47,7 +55,9 @@ def scaling(
     download: Download = False,
     on: Annotated[
         str, typer.Option("--on", metavar="DEVICE", help="What the forecast is for: this-machine, T4, ...")
-    ] = "this-machine",
+    ] = THIS_MACHINE,
+    price: Price = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try again runs whose memory ended.")] = False,
     forecast_only: ForecastOnly = False,
     as_json: AsJson = False,
     html: HtmlFile = None,
@@ -60,12 +70,11 @@ def scaling(
     from functools import partial
 
     from traincast.api.runnables import require_torch
-    from traincast.api.scaling_experiment import plan_scaling, run_scaling
-    from traincast.cli.counted import counted
+    from traincast.api.scaling_experiment import plan_scaling
     from traincast.cli.numbers import whole_numbers
     from traincast.cli.show import show
+    from traincast.cli.train_flow import downloading
     from traincast.cli.train_scaling_document import forecast_document, result_document
-    from traincast.hardware.host import THIS_MACHINE
     from traincast.hardware.link_table import find_link_inside
 
     require_torch("Training")
@@ -88,20 +97,34 @@ def scaling(
         precision=precision,
         seed=seed,
     )
-    experiment = plan(on=on)
+    with downloading() as tell:
+        asked = plan(on=on, price_usd_per_hour=price, on_download=tell)
     if forecast_only:
-        answer = experiment.to_dict()
-        show(forecast_document(experiment), as_json=as_json, html=html, png=png, data=answer)
+        show(forecast_document(asked), as_json=as_json, html=html, png=png, data=asked.to_dict())
         return
     if not as_json:
-        show(forecast_document(experiment))
-    if on != THIS_MACHINE and device == "cpu":  # another device was asked about; what runs here is compared with here
-        experiment = plan()
+        show(forecast_document(asked))
+    # Where another device was asked about, what runs here is compared with here.
+    here = asked if on == THIS_MACHINE or device != "cpu" else plan()
     folder = out_folder(out, "scaling", model, data)
-    try:
-        with counted("Training") as tell:
-            result = run_scaling(experiment, folder, link_bytes_per_s=rate, on_progress=tell)
-    except KeyboardInterrupt:
-        typer.echo(f"Stopped. Runs that are done are in '{folder}'; the same command again does the rest.", err=True)
-        raise typer.Exit(130) from None
-    show(result_document(result, folder), as_json=as_json, html=html, png=png, data=result.to_dict())
+    result = _run(here, folder, rate, retry_failed)
+    answer = result.to_dict()
+    if here is not asked:
+        answer |= {"forecast": asked.forecast.to_dict(), "forecast_here": here.forecast.to_dict()}
+    document = result_document(result, folder, None if here is asked else asked)
+    show(document, as_json=as_json, html=html, png=png, data=answer)
+
+
+def _run(
+    experiment: "ScalingExperiment", folder: Path, link_bytes_per_s: float | None, retry_failed: bool
+) -> "ScalingResult":
+    from traincast.api.scaling_experiment import run_scaling
+    from traincast.cli.train_flow import counting, stopped
+
+    with (
+        stopped(f"Runs that are done are in '{folder}'; the same command again does the rest."),
+        counting("scaling") as tell,
+    ):
+        return run_scaling(
+            experiment, folder, link_bytes_per_s=link_bytes_per_s, retry_failed=retry_failed, on_progress=tell
+        )

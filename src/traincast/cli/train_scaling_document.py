@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traincast.report.chart import Chart, ReferenceLine, Series
 from traincast.report.document import Document
 from traincast.report.table import Column, Row, Table
-from traincast.units import show_duration
+from traincast.units import show_bytes, show_duration, show_usd
 
 if TYPE_CHECKING:
     from traincast.api.scaling_experiment import ScalingExperiment, ScalingResult
@@ -25,6 +26,18 @@ _WHICH = {"weak": (_OF_EACH, _DEVICES), "strong": (_OF_ALL, _DEVICES)}
 def forecast_document(experiment: ScalingExperiment) -> Document:
     """Before the run."""
     forecast, settings = experiment.forecast, experiment.settings
+    return Document(
+        title=f"Scaling of {settings.model} on {forecast.on}: {len(experiment.cells)} runs",
+        subtitle=f"forecast, before anything runs; {_told(settings)}",
+        tables=(_forecast_table(experiment),),
+        notes=(*_in_all(experiment), *experiment.notes, *(f"Warning: {text}" for text in forecast.warnings)),
+    )
+
+
+def _forecast_table(experiment: ScalingExperiment) -> Table:
+    """A row a run, and the rest of it empty where it cannot be forecast."""
+    forecast = experiment.forecast
+    has_cost = any(each.epoch_usd is not None for each in forecast.cells)
     columns = (
         _DEVICES,
         _OF_EACH,
@@ -37,6 +50,7 @@ def forecast_document(experiment: ScalingExperiment) -> Document:
         Column(key="communication_s", header="communication", show="duration"),
         Column(key="input_s", header="input", show="duration"),
         Column(key="peak_memory_bytes", header="memory a device", show="bytes"),
+        *((Column(key="epoch_usd", header="cost", show="usd"),) if has_cost else ()),
     )
     rows: list[Row] = []
     for cell in experiment.cells:
@@ -46,34 +60,44 @@ def forecast_document(experiment: ScalingExperiment) -> Document:
             rows.append((*which, *(None for _ in columns[4:])))
             continue
         times = (found.epoch_s, found.low_s, found.high_s, found.compute_s, found.communication_s, found.input_s)
-        rows.append((*which, *times, found.peak_memory_bytes))
-    total_s = settings.n_epochs * sum(each.epoch_s for each in forecast.cells)
-    what = "all epochs of these runs" if len(forecast.cells) == len(experiment.cells) else "those that are forecast"
-    sentences = [f"In all {show_duration(total_s)} for {what}; starting processes is not in it."] if total_s else []
-    sentences += [
+        rows.append((*which, *times, found.peak_memory_bytes, *((found.epoch_usd,) if has_cost else ())))
+    return Table(title="An epoch of each run", columns=columns, rows=tuple(rows))
+
+
+def _in_all(experiment: ScalingExperiment) -> list[str]:
+    """Time, cost and memory of the whole, and what does not fit."""
+    forecast = experiment.forecast
+    sentences = []
+    if forecast.cells:
+        what = "all epochs of these runs" if len(forecast.cells) == len(experiment.cells) else "those that are forecast"
+        cost = "" if forecast.cost_usd is None else f" and {show_usd(forecast.cost_usd)}"
+        memory = show_bytes(forecast.peak_memory_bytes or 0)
+        sentences.append(
+            f"In all {show_duration(forecast.total_s)}{cost} for {what}, at most {memory} a device; starting processes "
+            "is not in it."
+        )
+    return sentences + [
         f"It does not fit: {each.cell.n_devices} devices with {each.cell.batch_size:,} samples each."
         for each in forecast.cells
         if not each.fits
     ]
-    return Document(
-        title=f"Scaling of {settings.model} on {forecast.on}: {len(experiment.cells)} runs",
-        subtitle=f"forecast, before anything runs; {_told(settings)}",
-        tables=(Table(title="An epoch of each run", columns=columns, rows=tuple(rows)),),
-        notes=(*sentences, *experiment.notes, *(f"Warning: {text}" for text in forecast.warnings)),
-    )
 
 
-def result_document(result: ScalingResult, folder: Path) -> Document:
-    """Tables 1 to 3, each in both definitions, and predicted beside measured."""
+def result_document(result: ScalingResult, folder: Path, elsewhere: ScalingExperiment | None = None) -> Document:
+    """Tables 1 to 3, each in both definitions, and predicted beside measured; and a forecast for elsewhere, if any."""
     settings, both = result.experiment.settings, (result.weak, result.strong)
     tables = [make(comparison) for make in (_speedups, _parts, _bandwidths) for comparison in both if comparison.rows]
     warnings = dict.fromkeys(
         f"Warning: {comparison.kind} scaling: {text}" for comparison in both for text in comparison.warnings
     )
+    tables.append(_predictions(result))
+    if elsewhere is not None:
+        title = f"Forecast of an epoch of each run on {elsewhere.forecast.on}"
+        tables.append(replace(_forecast_table(elsewhere), title=title))
     return Document(
         title=f"Scaling of {settings.model}, {len(result.runs)} runs",
         subtitle=f"{_told(settings)}; {_where(result)}",
-        tables=(*tables, _predictions(result)),
+        tables=tuple(tables),
         charts=(
             *(make(comparison) for make in (_speedup_chart, _parts_chart) for comparison in both),
             *_predicted_chart(result),
@@ -82,6 +106,7 @@ def result_document(result: ScalingResult, folder: Path) -> Document:
             *_NOTES,
             *result.experiment.notes,
             *(f"{cell.n_devices} devices, {cell.batch_size:,} samples each: {text}" for cell, text in result.failures),
+            *(("--retry-failed tries these again.",) if result.failures else ()),
             f"'{folder}' has the log of each run; 'traincast scale {settings.model} --measured "
             f"{folder / 'measured.csv'}' reads its epochs.",
             *warnings,

@@ -1,27 +1,18 @@
 """`traincast train scratch`: a network from its first weights."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from traincast.cli.options import AsJson, HtmlFile, PngFile
+from traincast.cli.train_asked import Asked, recipe_command
 from traincast.cli.train_options import (
+    Augment,
     BatchSize,
-    Data,
-    Download,
     Epochs,
-    ForecastOnly,
-    ImageSide,
     LearningRate,
     ModelName,
-    On,
-    Out,
-    Price,
-    Seed,
-    TrainDevice,
-    TrainPrecision,
-    out_folder,
+    TrainOptimizer,
+    WeightDecay,
 )
+from traincast.recipes.usual import MODEL, SCRATCH
 
 if TYPE_CHECKING:
     from traincast.api.training import RecipeForecast
@@ -30,27 +21,16 @@ if TYPE_CHECKING:
     from traincast.report.document import Document
 
 
+@recipe_command
 def scratch(
-    data: Data = "digits",
-    model: ModelName = "cifar_resnet20",
-    epochs: Epochs = 10,
-    batch_size: BatchSize = 128,
-    learning_rate: LearningRate = 0.1,
-    optimizer: Annotated[str, typer.Option(help="sgd, momentum, nesterov, adam, adamw, ...")] = "momentum",
-    weight_decay: Annotated[float, typer.Option(help="How much weights shrink, as a share of the rate.")] = 1e-4,
-    augment: Annotated[bool, typer.Option(help="Random crops, and mirror images but of digits.")] = True,
-    seed: Seed = 0,
-    out: Out = None,
-    image_side: ImageSide = None,
-    download: Download = False,
-    on: On = "this-machine",
-    device: TrainDevice = "cpu",
-    precision: TrainPrecision = "fp32",
-    price: Price = None,
-    forecast_only: ForecastOnly = False,
-    as_json: AsJson = False,
-    html: HtmlFile = None,
-    png: PngFile = None,
+    asked: Asked,
+    model: ModelName = MODEL,
+    epochs: Epochs = SCRATCH.n_epochs,
+    batch_size: BatchSize = SCRATCH.batch_size,
+    learning_rate: LearningRate = SCRATCH.learning_rate,
+    optimizer: TrainOptimizer = SCRATCH.optimizer,
+    weight_decay: WeightDecay = SCRATCH.weight_decay,
+    augment: Augment = True,
 ) -> None:
     """Train a network from scratch. The same command again goes on where it was broken off.
 
@@ -58,44 +38,25 @@ def scratch(
     --epochs 100 --device cuda --on T4
     """
     from traincast.api.runnables import require_torch
-    from traincast.cli.show import show
-    from traincast.cli.train_flow import Asked, forecast_recipe, run_recipe
+    from traincast.cli.train_flow import run_command
 
     require_torch("Training")
-    from traincast.recipes.data.load import load_dataset
-    from traincast.recipes.engine.settings import TrainSettings
-    from traincast.recipes.scratch import ScratchRecipe, usual_augmentation
+    from traincast.recipes.engine.settings import settings_like
+    from traincast.recipes.scratch import ScratchRecipe
 
-    images = load_dataset(data, image_side=image_side, download=download)
-    settings = TrainSettings(
+    settings = settings_like(
+        SCRATCH,
         n_epochs=epochs,
         batch_size=batch_size,
         learning_rate=learning_rate,
         optimizer=optimizer,
         weight_decay=weight_decay,
-        seed=seed,
-        device=device,
-        precision=precision,
-        augmentation=usual_augmentation(images) if augment else None,
+        augmentation="usual" if augment else None,
+        **asked.training,
     )
-    recipe = ScratchRecipe(model=model, data=images, settings=settings)
-    folder = out_folder(out, "scratch", model, data)
-    asked = Asked(
-        folder=folder,
-        on=on,
-        device=device,
-        price_usd_per_hour=price,
-        forecast_only=forecast_only,
-        as_json=as_json,
-        html=html,
-        png=png,
-    )
-    forecast = forecast_recipe(recipe, asked)
-    if forecast is None:
-        return
-    result = run_recipe(recipe.run, recipe.name, folder).training
-    answer = {"forecast": forecast.to_dict(), "result": result.to_dict()}
-    show(_document(recipe, forecast, result), as_json=as_json, html=html, png=png, data=answer)
+    recipe = ScratchRecipe(model=model, data=asked.images(), settings=settings)
+    folder = asked.folder("scratch", model)
+    run_command(recipe, asked, folder, lambda forecast, result: _document(recipe, forecast, result.training))
 
 
 def _document(recipe: "ScratchRecipe", forecast: "RecipeForecast", result: "TrainResult") -> "Document":

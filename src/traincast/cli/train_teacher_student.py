@@ -4,29 +4,19 @@ from typing import Annotated
 
 import typer
 
-from traincast.cli.options import AsJson, HtmlFile, PngFile
-from traincast.cli.train_options import (
-    BatchSize,
-    Data,
-    Download,
-    ForecastOnly,
-    ImageSide,
-    LearningRate,
-    On,
-    Out,
-    Price,
-    Seed,
-    TrainDevice,
-    TrainPrecision,
-    out_folder,
-)
+from traincast.cli.train_asked import Asked, recipe_command
+from traincast.cli.train_options import BatchSize, LearningRate
+from traincast.recipes.usual import LABELED_FRACTION, MODEL, P_VALUES, TEACHER, TEACHER_STUDENT
 
 
+@recipe_command
 def teacher_student(
-    data: Data = "digits",
-    teacher: Annotated[str, typer.Option(help="The network that learns from the labels first.")] = "cifar_resnet32",
-    student: Annotated[str, typer.Option(help="The network that learns from the teacher.")] = "cifar_resnet20",
-    labeled: Annotated[str, typer.Option(metavar="SHARE", help="Labels that are known: 5% or 0.05.")] = "5%",
+    asked: Asked,
+    teacher: Annotated[str, typer.Option(help="The network that learns from the labels first.")] = TEACHER,
+    student: Annotated[str, typer.Option(help="The network that learns from the teacher.")] = MODEL,
+    labeled: Annotated[
+        str, typer.Option(metavar="SHARE", help="Labels that are known: 5% or 0.05.")
+    ] = f"{LABELED_FRACTION:.0%}",
     k: Annotated[
         list[int] | None,
         typer.Option(
@@ -37,77 +27,50 @@ def teacher_student(
     ] = None,
     p: Annotated[
         list[int] | None,
-        typer.Option("--p", help="Likeliest classes that an image may serve; again for more.", show_default="1, 3"),
+        typer.Option(
+            "--p",
+            help="Likeliest classes that an image may serve; again for more.",
+            show_default=", ".join(map(str, P_VALUES)),
+        ),
     ] = None,
-    epochs: Annotated[int, typer.Option(help="Of teaching and pretraining, each as long as the training set.")] = 3,
-    batch_size: BatchSize = 32,
-    learning_rate: LearningRate = 0.03,
-    seeds: Annotated[int, typer.Option(help="Runs of everything, each with labels of its own.")] = 5,
-    seed: Seed = 0,
-    out: Out = None,
-    image_side: ImageSide = None,
-    download: Download = False,
-    on: On = "this-machine",
-    device: TrainDevice = "cpu",
-    precision: TrainPrecision = "fp32",
-    price: Price = None,
-    forecast_only: ForecastOnly = False,
-    as_json: AsJson = False,
-    html: HtmlFile = None,
-    png: PngFile = None,
+    epochs: Annotated[
+        int, typer.Option(help="Of teaching and pretraining, each as long as the training set.")
+    ] = TEACHER_STUDENT.n_epochs,
+    batch_size: BatchSize = TEACHER_STUDENT.batch_size,
+    learning_rate: LearningRate = TEACHER_STUDENT.learning_rate,
+    seeds: Annotated[
+        int, typer.Option(help="Runs of everything, each with labels of its own.")
+    ] = TEACHER_STUDENT.n_seeds,
 ) -> None:
     """Does a student that is pretrained on what its teacher selects beat the teacher?
 
     Examples: traincast train teacher-student; traincast train teacher-student --labeled 10% --k 50 --k 200 --p 1
-    --seeds 3
+    --p 3 --seeds 5
     """
     from traincast.api.runnables import require_torch
     from traincast.cli.fractions import fraction_of
-    from traincast.cli.show import show
-    from traincast.cli.train_flow import Asked, forecast_recipe, run_recipe
+    from traincast.cli.train_flow import run_command
     from traincast.cli.train_teacher_student_document import teacher_student_document
 
     require_torch("Training")
-    from traincast.recipes.data.load import load_dataset
-    from traincast.recipes.engine.settings import TrainSettings
-    from traincast.recipes.scratch import usual_augmentation
-    from traincast.recipes.teacher_student.recipe import TeacherStudentRecipe, usual_k
+    from traincast.recipes.engine.settings import settings_like
+    from traincast.recipes.teacher_student.recipe import TeacherStudentRecipe
 
-    images = load_dataset(data, image_side=image_side, download=download)
-    labeled_fraction = fraction_of(labeled, "--labeled")
     recipe = TeacherStudentRecipe(
-        data=images,
-        settings=TrainSettings(
+        data=asked.images(),
+        settings=settings_like(
+            TEACHER_STUDENT,
             n_epochs=epochs,
             batch_size=batch_size,
             learning_rate=learning_rate,
-            weight_decay=1e-4,
-            seed=seed,
-            device=device,
-            precision=precision,
-            augmentation=usual_augmentation(images),
+            **asked.training,
         ),
         teacher=teacher,
         student=student,
-        labeled_fraction=labeled_fraction,
-        k_values=tuple(sorted(set(k))) if k else usual_k(images, labeled_fraction),
-        p_values=tuple(sorted(set(p))) if p else (1, min(3, images.train.n_classes)),
+        labeled_fraction=fraction_of(labeled, "--labeled"),
+        k_values=tuple(sorted(set(k))) if k else None,
+        p_values=tuple(sorted(set(p))) if p else P_VALUES,
         n_seeds=seeds,
     )
-    folder = out_folder(out, "teacher-student", teacher, student, data)
-    asked = Asked(
-        folder=folder,
-        on=on,
-        device=device,
-        price_usd_per_hour=price,
-        forecast_only=forecast_only,
-        as_json=as_json,
-        html=html,
-        png=png,
-    )
-    forecast = forecast_recipe(recipe, asked)
-    if forecast is None:
-        return
-    result = run_recipe(recipe.run, recipe.name, folder)
-    answer = {"forecast": forecast.to_dict(), "result": result.to_dict()}
-    show(teacher_student_document(recipe, forecast, result), as_json=as_json, html=html, png=png, data=answer)
+    folder = asked.folder("teacher-student", teacher, student)
+    run_command(recipe, asked, folder, lambda forecast, result: teacher_student_document(recipe, forecast, result))

@@ -5,28 +5,15 @@ from typing import Annotated
 
 import typer
 
-from traincast.cli.options import AsJson, HtmlFile, PngFile
-from traincast.cli.train_options import (
-    BatchSize,
-    Data,
-    Download,
-    Epochs,
-    ForecastOnly,
-    ImageSide,
-    ModelName,
-    On,
-    Out,
-    Price,
-    Seed,
-    TrainDevice,
-    TrainPrecision,
-    out_folder,
-)
+from traincast.cli.train_asked import Asked, recipe_command
+from traincast.cli.train_options import Augment, BatchSize, Epochs, ModelName
+from traincast.recipes.usual import MODEL, N_SOURCE_EPOCHS, TRANSFER
 
 
+@recipe_command
 def transfer(
-    data: Data = "digits",
-    model: ModelName = "cifar_resnet20",
+    asked: Asked,
+    model: ModelName = MODEL,
     weights: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Of a trained network. Default: half of the classes is learned first."),
@@ -39,26 +26,14 @@ def transfer(
         list[float] | None,
         typer.Option(help="Learning rate; again for more. Default: 1 (not fine-tune), 0.1, 0.01, 0.001."),
     ] = None,
-    epochs: Epochs = 10,
-    source_epochs: Annotated[int, typer.Option(help="Passes over the first half of the classes.")] = 10,
-    batch_size: BatchSize = 64,
-    seeds: Annotated[int, typer.Option(help="Runs of every approach and rate.")] = 3,
-    seed: Seed = 0,
-    augment: Annotated[bool, typer.Option(help="Random crops, and mirror images but of digits.")] = True,
+    epochs: Epochs = TRANSFER.n_epochs,
+    source_epochs: Annotated[int, typer.Option(help="Passes over the first half of the classes.")] = N_SOURCE_EPOCHS,
+    batch_size: BatchSize = TRANSFER.batch_size,
+    seeds: Annotated[int, typer.Option(help="Runs of every approach and rate.")] = TRANSFER.n_seeds,
+    augment: Augment = True,
     picture: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a PNG with images of every class, and how many it has.")
     ] = None,
-    out: Out = None,
-    image_side: ImageSide = None,
-    download: Download = False,
-    on: On = "this-machine",
-    device: TrainDevice = "cpu",
-    precision: TrainPrecision = "fp32",
-    price: Price = None,
-    forecast_only: ForecastOnly = False,
-    as_json: AsJson = False,
-    html: HtmlFile = None,
-    png: PngFile = None,
 ) -> None:
     """Fine-tune all layers, or teach the last one alone: which is better, at which rate, and how long does it take?
 
@@ -66,17 +41,14 @@ def transfer(
     --weights resnet50.safetensors --seeds 5 --device cuda --on V100-SXM2-16GB
     """
     from traincast.api.runnables import require_torch
-    from traincast.cli.show import show
-    from traincast.cli.train_flow import Asked, forecast_recipe, run_recipe
+    from traincast.cli.train_flow import run_command
     from traincast.cli.train_transfer_document import transfer_document
 
     require_torch("Training")
-    from traincast.recipes.data.load import load_dataset
-    from traincast.recipes.data.picture import write_sample_picture
-    from traincast.recipes.scratch import usual_augmentation
+    from traincast.recipes.data.picture import class_table, write_sample_picture
     from traincast.recipes.transfer.recipe import APPROACHES, TransferRecipe
 
-    images = load_dataset(data, image_side=image_side, download=download)
+    images = asked.images()
     recipe = TransferRecipe(
         model=model,
         data=images,
@@ -87,29 +59,17 @@ def transfer(
         n_source_epochs=source_epochs,
         batch_size=batch_size,
         n_seeds=seeds,
-        seed=seed,
-        augmentation=usual_augmentation(images) if augment else None,
-        device=device,
-        precision=precision,
+        augmentation="usual" if augment else None,
+        **asked.training,
     )
     recipe.check_weights()
     if picture is not None:
         write_sample_picture(picture, images.train)
         typer.echo(f"Wrote {picture}", err=True)
-    folder = out_folder(out, "transfer", model, data)
-    asked = Asked(
-        folder=folder,
-        on=on,
-        device=device,
-        price_usd_per_hour=price,
-        forecast_only=forecast_only,
-        as_json=as_json,
-        html=html,
-        png=png,
+    run_command(
+        recipe,
+        asked,
+        asked.folder("transfer", model),
+        lambda forecast, result: transfer_document(recipe, forecast, result),
+        about=(class_table(images),),
     )
-    forecast = forecast_recipe(recipe, asked)
-    if forecast is None:
-        return
-    result = run_recipe(recipe.run, recipe.name, folder)
-    answer = {"forecast": forecast.to_dict(), "result": result.to_dict()}
-    show(transfer_document(recipe, forecast, result), as_json=as_json, html=html, png=png, data=answer)

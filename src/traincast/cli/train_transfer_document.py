@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traincast.report.chart import Chart, Series
+from traincast.cli.seed_columns import interval_cells, mean_band
+from traincast.report.chart import Chart
 from traincast.report.document import Document
 from traincast.report.table import Column, Table
 from traincast.units import show_percent
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 def transfer_document(recipe: TransferRecipe, forecast: RecipeForecast, result: TransferResult) -> Document:
     """After the run."""
-    from traincast.cli.train_document import times_chart
+    from traincast.cli.train_document import comparison_table, times_chart
 
     winner = result.winner
     verdict = "every run diverged" if winner is None else f"{winner.approach} at {winner.learning_rate:g} is best"
@@ -26,7 +27,7 @@ def transfer_document(recipe: TransferRecipe, forecast: RecipeForecast, result: 
     return Document(
         title=f"{recipe.model} carried over to {recipe.target.name}: {verdict}",
         subtitle=_subtitle(recipe),
-        tables=(accuracy_table(result), times),
+        tables=(accuracy_table(result), times, comparison_table(forecast, _whole_stages(recipe, result))),
         charts=(accuracy_chart(recipe, result), times_chart([(row[0], row[2], row[5]) for row in times.rows])),
         notes=(*_verdict(recipe, result), *_remarks(recipe, result)),
     )
@@ -52,7 +53,7 @@ def accuracy_table(result: TransferResult) -> Table:
             (
                 outcome.approach,
                 f"{outcome.learning_rate:g}",
-                *_interval(outcome.accuracy),
+                *interval_cells(outcome.accuracy),
                 len(outcome.accuracies),
                 outcome.n_diverged or None,
                 "winner" if outcome == result.winner else "best rate" if outcome == best.get(outcome.approach) else "",
@@ -78,7 +79,7 @@ def times_table(recipe: TransferRecipe, forecast: RecipeForecast, result: Transf
     )
     rows = []
     for stage in forecast.stages:
-        n_planned = recipe.n_runs(stage.name) if stage.name in recipe.approaches else 1
+        n_planned = _n_planned(recipe, stage.name)
         n_ended = result.stage_runs[stage.name]
         measured_s = result.stage_seconds[stage.name] / n_ended if n_ended else None
         total = stage.total * (1 / n_planned)
@@ -89,23 +90,27 @@ def times_table(recipe: TransferRecipe, forecast: RecipeForecast, result: Transf
     return Table(title="Time of a run", columns=columns, rows=tuple(rows))
 
 
+def _whole_stages(recipe: TransferRecipe, result: TransferResult) -> dict[str, float]:
+    """Seconds of the stages whose runs all came to their end: the others were shorter than forecast."""
+    runs = result.stage_runs
+    return {name: took for name, took in result.stage_seconds.items() if runs[name] == _n_planned(recipe, name)}
+
+
+def _n_planned(recipe: TransferRecipe, stage: str) -> int:
+    return recipe.n_runs(stage) if stage in recipe.approaches else 1
+
+
 def accuracy_chart(recipe: TransferRecipe, result: TransferResult) -> Chart:
     """Final accuracy against the learning rate, one line an approach, with bands where there are several seeds."""
     lines = []
     for approach in recipe.approaches:
-        own = [outcome for outcome in result.outcomes if outcome.approach == approach]
-        own = sorted((outcome for outcome in own if outcome.accuracy is not None), key=lambda each: each.learning_rate)
-        cells = [_interval(outcome.accuracy) for outcome in own]
-        has_band = bool(cells) and all(low is not None for _, low, _ in cells)
-        lines.append(
-            Series(
-                name=approach,
-                x=[outcome.learning_rate for outcome in own],
-                y=[mean for mean, _, _ in cells],
-                low=[low for _, low, _ in cells] if has_band else (),
-                high=[high for _, _, high in cells] if has_band else (),
-            )
-        )
+        found = [
+            (each.learning_rate, each.accuracy)
+            for each in result.outcomes
+            if each.approach == approach and each.accuracy is not None
+        ]
+        own = sorted(found, key=lambda each: each[0])
+        lines.append(mean_band(approach, [rate for rate, _ in own], [accuracy for _, accuracy in own]))
     return Chart(
         title=f"Final accuracy of {recipe.model} on {recipe.target.name}",
         kind="line",
@@ -115,13 +120,6 @@ def accuracy_chart(recipe: TransferRecipe, result: TransferResult) -> Chart:
         y_show="percent",
         log_x=True,
     )
-
-
-def _interval(found: OverSeeds | None) -> tuple[float | None, float | None, float | None]:
-    """Mean and interval. No accuracy is below 0 or above 1, whatever Student's formula says."""
-    if found is None or found.low is None or found.high is None:
-        return (None if found is None else found.mean), None, None
-    return found.mean, max(found.low, 0.0), min(found.high, 1.0)
 
 
 def _subtitle(recipe: TransferRecipe) -> str:
@@ -164,7 +162,7 @@ def _edges(recipe: TransferRecipe, result: TransferResult) -> tuple[str, ...]:
 
 
 def _named(outcome: Outcome) -> str:
-    mean, low, high = _interval(outcome.accuracy)
+    mean, low, high = interval_cells(outcome.accuracy)
     assert mean is not None  # what is named has runs that ended
     n = len(outcome.accuracies)
     spread = (

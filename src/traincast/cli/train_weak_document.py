@@ -128,10 +128,15 @@ def remarks(recipe: WeakRecipe, result: WeakResult) -> tuple[str, ...]:
     ]
     if len(result.seeds) > 1:
         notes += [
-            f"Without added noise, resampling adds {gain_words(result.resampling[0].fine_tuned)} after fine-tuning.",
+            f"{_least_noise(result)}, resampling adds {gain_words(result.resampling[0].fine_tuned)} after fine-tuning.",
             f"Intervals are Student's, 95 %, over {len(result.seeds)} seeds; the {result.n_test:,} test images are the "
             "same for all.",
         ]
     else:
         notes.append("One seed has no interval.")
     return tuple(notes)
+
+
+def _least_noise(result: WeakResult) -> str:
+    share = result.resampling[0].noise_fraction
+    return f"With {show_percent(share)} of the tags replaced" if share else "Without added noise"

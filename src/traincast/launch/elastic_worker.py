@@ -62,14 +62,13 @@ def _train(job: ElasticJob, place: Place) -> bool:
     from traincast.recipes.engine.loop import Loop
     from traincast.recipes.engine.settings import TrainSettings
     from traincast.recipes.models import build_model
-    from traincast.recipes.scratch import usual_augmentation
 
     data = load_dataset("digits")
     settings = TrainSettings(
         n_epochs=job.n_epochs,
         batch_size=job.batch_size,
         learning_rate=_LEARNING_RATE,
-        augmentation=usual_augmentation(data),
+        augmentation=data.augmentation,
     )
     module = build_model(job.model, data.train.n_classes, seed=settings.seed)
     whole = feed_of(data, settings)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from traincast.errors import InputError
-from traincast.measurement.campaign import OnProgress, run_campaign
+from traincast.measurement.campaign import OnProgress, Run, run_campaign
 from traincast.measurement.store import Store
 from traincast.measurement.work_list import Progress, Task, WorkList
 from traincast.recipes.collection import CAMPAIGN, COMMON_FILE, Grid, runner
@@ -15,13 +15,14 @@ from traincast.recipes.kept_settings import keep_settings
 STORE = "runs.db"
 
 
-def run_collection(
+def run_collection(  # noqa: PLR0913  (what to train, where, how, and who is told)
     grid: Grid,
     folder: Path,
     *,
     on_ray: str | None = None,
     cpus_per_task: int | None = None,
     retry_failed: bool = False,
+    download: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Progress:
     """Train what is not trained yet. Records are in the folder's store, logs in a folder for each run.
@@ -31,32 +32,40 @@ def run_collection(
     if cpus_per_task is not None and (on_ray is None or cpus_per_task < 1):
         raise InputError(f"CPUs per task ({cpus_per_task}) are at least one, and only a Ray cluster divides its CPUs.")
     keep_settings(folder / COMMON_FILE, grid.common)
+    run = runner(folder, download=download)
     with Store(folder / STORE) as store:
-        if on_ray is None:
-            return run_campaign(
-                grid.tasks(),
-                runner(folder),
-                store,
-                campaign=CAMPAIGN,
-                on_progress=on_progress,
-                retry_failed=retry_failed,
-            )
-        from traincast.launch.ray_campaign import ray_cluster, run_on_ray
+        if on_ray is not None:
+            return _on_ray(grid, run, store, on_ray, cpus_per_task, retry_failed, on_progress)
+        return run_campaign(
+            grid.tasks(), run, store, campaign=CAMPAIGN, on_progress=on_progress, retry_failed=retry_failed
+        )
 
-        # One list a device: whoever trains on GPUs wants slots with one.
-        by_device = {
-            device: WorkList(_on(device, grid), store, campaign=CAMPAIGN, retry_failed=retry_failed)
-            for device in grid.devices
-        }
 
-        def tell(_: Progress) -> None:
-            if on_progress is not None:
-                on_progress(_sum([work.progress for work in by_device.values()]))
+def _on_ray(  # noqa: PLR0913  (what to run, where, on how much of it, and who is told)
+    grid: Grid,
+    run: Run,
+    store: Store,
+    address: str,
+    cpus_per_task: int | None,
+    retry_failed: bool,
+    on_progress: OnProgress | None,
+) -> Progress:
+    """One list a device: whoever trains on GPUs wants slots with one."""
+    from traincast.launch.ray_campaign import ray_cluster, run_on_ray
 
-        with ray_cluster(on_ray) as ray:
-            for device, work in by_device.items():
-                run_on_ray(ray, work, runner(folder), device=device, cpus_per_task=cpus_per_task, on_progress=tell)
-        return _sum([work.progress for work in by_device.values()])
+    by_device = {
+        device: WorkList(_on(device, grid), store, campaign=CAMPAIGN, retry_failed=retry_failed)
+        for device in grid.devices
+    }
+
+    def tell(_: Progress) -> None:
+        if on_progress is not None:
+            on_progress(_sum([work.progress for work in by_device.values()]))
+
+    with ray_cluster(address) as ray:
+        for device, work in by_device.items():
+            run_on_ray(ray, work, run, device=device, cpus_per_task=cpus_per_task, on_progress=tell)
+    return _sum([work.progress for work in by_device.values()])
 
 
 def _on(device: str, grid: Grid) -> list[Task]:

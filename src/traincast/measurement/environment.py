@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,33 @@ def read_environment(device: str = "cpu") -> Environment:
 def n_usable_cores() -> int:
     """Those that this process may run on, which in a container can be fewer than there are."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def n_gpus() -> int:
+    """Those that torch sees."""
+    import torch
+
+    return int(torch.cuda.device_count())
+
+
+def gpu_name() -> str:
+    """Of the first one, as its driver calls it."""
+    import torch
+
+    return str(torch.cuda.get_device_name())
+
+
+@contextlib.contextmanager
+def threads(n: int) -> Iterator[None]:
+    """torch has so many for a while."""
+    import torch
+
+    n_before = torch.get_num_threads()
+    torch.set_num_threads(n)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(n_before)
 
 
 def cpu_name(cpu_info: str) -> str:

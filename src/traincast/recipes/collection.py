@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from traincast.errors import InputError
 from traincast.measurement.record import Settings, Values
 from traincast.measurement.work_list import Task
+from traincast.recipes.usual import DATA, SCRATCH
 
 if TYPE_CHECKING:
     from traincast.measurement.campaign import Run
@@ -30,18 +31,21 @@ COMMON_FILE, _RUNS = "common.json", "runs"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """Every model on every device for every number of epochs with every seed; all else is common to them."""
+    """Every model on every device for every number of epochs with every seed; all else is common to them.
+
+    A path of data becomes a whole one: tasks may run in another folder, on another machine.
+    """
 
     models: tuple[str, ...]
     devices: tuple[str, ...] = ("cpu",)
     n_epochs: tuple[int, ...] = (1,)
     seeds: tuple[int, ...] = (0,)
-    data: str = "digits"
+    data: str = DATA
     image_side: int | None = None  # None: as the data are
-    batch_size: int = 128
-    learning_rate: float = 0.1
-    optimizer: str = "momentum"
-    weight_decay: float = 1e-4
+    batch_size: int = SCRATCH.batch_size
+    learning_rate: float = SCRATCH.learning_rate
+    optimizer: str = SCRATCH.optimizer
+    weight_decay: float = SCRATCH.weight_decay
     precision: str = "fp32"
 
     def __post_init__(self) -> None:
@@ -49,6 +53,8 @@ class Grid:
             values = getattr(self, name)
             if not values or len(set(values)) < len(values):
                 raise InputError(f"A grid has at least one of its {name}, each once, not {list(values)}.")
+        if Path(self.data).expanduser().exists():
+            object.__setattr__(self, "data", str(Path(self.data).expanduser().resolve()))
 
     @property
     def common(self) -> dict[str, Any]:
@@ -74,37 +80,33 @@ def run_folder(folder: Path, settings: Settings) -> Path:
     return folder / _RUNS / run_name(settings)
 
 
-def runner(folder: Path) -> Run:
-    """What does a task, with its logs below this folder."""
-    return partial(train_task, folder=str(folder.resolve()))
+def runner(folder: Path, *, download: bool = False) -> Run:
+    """What does a task, with its logs below this folder; `download` lets a machine without the data fetch them."""
+    return partial(train_task, folder=str(folder.resolve()), download=download)
 
 
 def recipe_of(settings: Settings, data: ImageDataset) -> ScratchRecipe:
     """The training that a task asks for."""
     from traincast.recipes.engine.settings import TrainSettings
-    from traincast.recipes.scratch import ScratchRecipe, usual_augmentation
+    from traincast.recipes.scratch import ScratchRecipe
 
     names = ("n_epochs", "batch_size", "learning_rate", "optimizer", "weight_decay", "seed", "device", "precision")
     chosen: dict[str, Any] = {name: settings[name] for name in names}
-    return ScratchRecipe(
-        model=str(settings["model"]),
-        data=data,
-        settings=TrainSettings(**chosen, augmentation=usual_augmentation(data)),
-    )
+    return ScratchRecipe(model=str(settings["model"]), data=data, settings=TrainSettings(**chosen))
 
 
-def data_of(settings: Settings) -> ImageDataset:
+def data_of(settings: Settings, *, download: bool = False) -> ImageDataset:
     """What a task trains on."""
     from traincast.recipes.data.load import load_dataset
 
     side = settings["image_side"]
-    return load_dataset(str(settings["data"]), image_side=None if side is None else int(side))
+    return load_dataset(str(settings["data"]), image_side=None if side is None else int(side), download=download)
 
 
-def train_task(settings: Settings, *, folder: str) -> Values:
+def train_task(settings: Settings, *, folder: str, download: bool = False) -> Values:
     """One training from scratch; begun, gone on with, or found finished in its folder."""
     own = run_folder(Path(folder), settings)
-    recipe = recipe_of(settings, data_of(settings))
+    recipe = recipe_of(settings, data_of(settings, download=download))
     with _alone(own):
         found = recipe.run(own).training.to_dict()
     return {"run": own.name, **{key: value for key, value in found.items() if not key.endswith("_path")}}
@@ -116,12 +118,14 @@ def _alone(folder: Path) -> Iterator[None]:
 
     The second then finds the run finished. The system lets go of the lock when a process ends, however it ends.
     """
+    from traincast.recipes.engine.folder import make_folder
+
     try:
         import fcntl
     except ImportError:  # a system without it has no leases that end early on one machine either
         yield
         return
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     with (folder / ".campaign").open("ab") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

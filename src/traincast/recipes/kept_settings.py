@@ -16,13 +16,12 @@ def keep_settings(path: Path, wanted: Mapping[str, Any]) -> None:
     folder = path.parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        if not _things_in(folder):
+            write_file(path, json.dumps(wanted, indent=1) + "\n")
     except OSError as error:
         raise InputError(f"The folder '{folder}' cannot be made: {error.strerror or error}.") from error
-    if not path.exists():
-        if any(folder.iterdir()):
-            raise InputError(f"'{folder}' holds other things already: give an empty or a new folder.")
-        write_file(path, json.dumps(wanted, indent=1) + "\n")
-        return
+    if not path.exists():  # asked last: another command may have begun on the folder just now
+        raise InputError(f"'{folder}' holds other things already: give an empty or a new folder.")
     try:
         known = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
@@ -32,3 +31,14 @@ def keep_settings(path: Path, wanted: Mapping[str, Any]) -> None:
     for name, value in json.loads(json.dumps(wanted)).items():
         if known.get(name) != value:
             raise InputError(f"'{folder}' holds runs with {name} {known.get(name)}, not {value}: give another folder.")
+
+
+def release_settings(path: Path) -> None:
+    """Gives the folder back where nothing came of them, so that others may be tried there."""
+    if _things_in(path.parent) == [path.name]:
+        path.unlink()
+
+
+def _things_in(folder: Path) -> list[str]:
+    """Hidden ones are locks and files that are half written."""
+    return [place.name for place in folder.iterdir() if not place.name.startswith(".")]

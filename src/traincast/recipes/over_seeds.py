@@ -20,11 +20,6 @@ class OverSeeds:
     low: float | None
     high: float | None
 
-    @property
-    def half_width(self) -> float | None:
-        """What stands after the plus-minus sign."""
-        return None if self.high is None else self.high - self.mean
-
 
 def over_seeds(values: Sequence[float]) -> OverSeeds:
     """Mean and 95 % interval. Seeds move what is random in a run; the test images are the same for all of them."""

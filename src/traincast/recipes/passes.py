@@ -25,16 +25,20 @@ def others(chosen: Tensor, n: int) -> Tensor:
 
 
 def passes_over(n_images: int, n_samples: int, *, seed: int) -> Tensor:
-    """Numbers of images, `n_samples` of them: whole passes, and a random part of one for the rest."""
+    """Numbers of images, at least `n_samples` of them: whole passes and a random part of one for the rest.
+
+    Where there are more images than that, each once: epochs of that length then go through them in turn
+    (`TrainSettings.n_samples`), so that none is left out.
+    """
     if not n_images:
         raise InputError("There is nothing to train on: no image was chosen.")
-    n_whole, n_rest = divmod(n_samples, n_images)
+    n_whole, n_rest = divmod(max(n_samples, n_images), n_images)
     order = torch.randperm(n_images, generator=torch.Generator().manual_seed(seed))
     return torch.cat([torch.arange(n_images).repeat(n_whole), order[:n_rest]])
 
 
 def lengthened(data: ImageDataset, chosen: Tensor, labels: Tensor, *, n_samples: int, seed: int) -> ImageDataset:
-    """The data set with these training images, with labels of their own, passed over until there are `n_samples`.
+    """The data set with these training images, with labels of their own, passed over until they fill `n_samples`.
 
     Stages that see as many samples as each other can be compared, and forecast before it is known what they will
     learn from. And with 70 labels an epoch of one pass would take less time than the evaluation that ends it.
@@ -51,3 +55,8 @@ def lengthened(data: ImageDataset, chosen: Tensor, labels: Tensor, *, n_samples:
 def repeated(stage: Stage, n_runs: int) -> Stage:
     """The stage of so many runs, one after the other."""
     return replace(stage, n_epochs=stage.n_epochs * n_runs, n_evaluations=stage.n_evaluations * n_runs)
+
+
+def exact_name(value: float) -> str:
+    """A number as part of a folder's name: short where that is exact, and never the name of another number."""
+    return f"{value:g}" if float(f"{value:g}") == value else repr(value)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from traincast.recipes.data.batches import Augmentation
 from traincast.recipes.data.images import ImageDataset
-from traincast.recipes.engine.recipe import Progress
+from traincast.recipes.engine.progress import Progress
 from traincast.recipes.engine.result import TrainResult
-from traincast.recipes.engine.settings import TrainSettings
+from traincast.recipes.engine.settings import TrainSettings, settings_like
 from traincast.recipes.engine.stages import Stage, train_stage
 from traincast.recipes.engine.train import train
 from traincast.recipes.models import build_model, meta_model
+from traincast.recipes.usual import MODEL, SCRATCH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,14 +28,18 @@ class ScratchResult:
     def stage_seconds(self) -> Mapping[str, float]:
         return {stage_name(self.training.name): self.training.total_s}
 
+    def to_dict(self) -> dict[str, Any]:
+        """What --json prints."""
+        return self.training.to_dict()
+
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class ScratchRecipe:
     """A model of `models.MODELS` on a data set."""
 
-    model: str
     data: ImageDataset
-    settings: TrainSettings
+    model: str = MODEL
+    settings: TrainSettings = field(default_factory=partial(settings_like, SCRATCH))
 
     @property
     def name(self) -> str:
@@ -54,8 +59,3 @@ class ScratchRecipe:
 
 def stage_name(model: str) -> str:
     return f"train {model}"
-
-
-def usual_augmentation(data: ImageDataset) -> Augmentation:
-    """The lab's crop out of a border of 4 and mirror images; a mirrored digit is no digit, and its image is small."""
-    return Augmentation(crop_padding=2, flip_probability=0.0) if data.name == "digits" else Augmentation()

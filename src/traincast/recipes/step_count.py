@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from traincast.recipes.engine.recipe import Progress
+from traincast.recipes.engine.progress import Progress
 
 
 class StepCount:

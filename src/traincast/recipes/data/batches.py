@@ -13,32 +13,22 @@ import numpy as np
 import torch
 
 from traincast.errors import InputError
+from traincast.recipes.data.augmentation import Augmentation, augment
 from traincast.recipes.data.images import LabeledImages
 
 Tensor = Any
 # The first word of every seed, so that order and augmentation never draw from one stream.
 _ORDER, _AUGMENT = 1, 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Augmentation:
-    """A crop out of the image with a black border of `crop_padding` pixels, then a mirror image with a probability."""
-
-    crop_padding: int = 4
-    flip_probability: float = 0.5
-
-    def __post_init__(self) -> None:
-        if self.crop_padding < 0:
-            raise InputError(f"A crop padding of {self.crop_padding} pixels is below 0.")
-        if not 0 <= self.flip_probability <= 1:
-            raise InputError(f"A flip probability of {self.flip_probability} is not between 0 and 1.")
+_MOST_DRAWN = 2**24  # what torch.multinomial can draw from
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Batches:
     """The batches of every epoch: float32 images, normalised, with their labels. The last batch may be smaller.
 
-    With `weights`, an epoch draws as many samples as there are, with replacement, each as often as its weight says.
+    An epoch has `n_samples`, by default as many as there are. Where it has fewer, each goes on through the shuffled
+    data where the one before ended, so that every sample comes before any comes again. With `weights`, an epoch draws
+    its samples with replacement, each as often as its weight says.
     """
 
     data: LabeledImages
@@ -50,6 +40,7 @@ class Batches:
     augmentation: Augmentation | None = None
     is_shuffled: bool = True
     weights: Tensor | None = None
+    n_samples: int | None = None
 
     def __post_init__(self) -> None:
         if self.batch_size < 1:
@@ -58,13 +49,20 @@ class Batches:
             raise InputError(f"A seed of {self.seed} is below 0.")
         if self.data.n_samples == 0:
             raise InputError("There are no images to make batches of.")
+        if self.n_samples is not None and self.n_samples < 1:
+            raise InputError(f"An epoch of {self.n_samples} samples is below 1.")
         if self.weights is not None:
             _check_weights(self.weights, n_samples=self.data.n_samples, is_shuffled=self.is_shuffled)
 
     @property
+    def n_epoch_samples(self) -> int:
+        """Samples in one epoch."""
+        return self.data.n_samples if self.n_samples is None else self.n_samples
+
+    @property
     def n_steps(self) -> int:
         """Batches in one epoch."""
-        return -(-self.data.n_samples // self.batch_size)
+        return -(-self.n_epoch_samples // self.batch_size)
 
     def epoch(self, epoch: int, *, first_step: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
         """The batches of one epoch from `first_step` on."""
@@ -83,26 +81,21 @@ class Batches:
             yield pixels.float().mul_(scale).add_(shift), self.data.labels[index]
 
     def _order(self, epoch: int) -> Tensor:
-        n_samples = self.data.n_samples
+        n_samples = self.n_epoch_samples
+        if self.weights is not None:
+            generator = _generator(_ORDER, self.seed, epoch)
+            return torch.multinomial(self.weights.double(), n_samples, replacement=True, generator=generator)
+        n_all, first = self.data.n_samples, epoch * n_samples
+        passes = range(first // n_all, -(-(first + n_samples) // n_all))
+        start = first - passes.start * n_all
+        return torch.cat([self._pass(number) for number in passes])[start : start + n_samples]
+
+    def _pass(self, number: int) -> Tensor:
+        """Every sample once."""
+        n_all = self.data.n_samples
         if not self.is_shuffled:
-            return torch.arange(n_samples)
-        generator = _generator(_ORDER, self.seed, epoch)
-        if self.weights is None:
-            return torch.randperm(n_samples, generator=generator)
-        return torch.multinomial(self.weights.double(), n_samples, replacement=True, generator=generator)
-
-
-def augment(pixels: Tensor, augmentation: Augmentation, generator: Tensor) -> Tensor:
-    """Every image cropped and mirrored by its own draw; the size stays."""
-    n_images, side, padding = len(pixels), pixels.shape[-1], augmentation.crop_padding
-    top, left = torch.randint(0, 2 * padding + 1, (2, n_images, 1), generator=generator)
-    is_flipped = torch.rand(n_images, 1, generator=generator) < augmentation.flip_probability
-    padded = torch.nn.functional.pad(pixels, (padding, padding, padding, padding))
-    # Both moves in one: the place that every pixel comes from. This takes half the time of cropping, then flipping.
-    place = torch.arange(side)
-    rows, columns = top + place, left + torch.where(is_flipped, side - 1 - place, place)
-    source = (rows[:, :, None] * (side + 2 * padding) + columns[:, None, :]).reshape(n_images, 1, -1)
-    return padded.flatten(2).gather(2, source.expand(-1, 3, -1)).reshape(pixels.shape)
+            return torch.arange(n_all)
+        return torch.randperm(n_all, generator=_generator(_ORDER, self.seed, number))
 
 
 def _normalisation(mean: tuple[float, ...], std: tuple[float, ...]) -> tuple[Tensor, Tensor]:
@@ -122,5 +115,7 @@ def _check_weights(weights: Tensor, *, n_samples: int, is_shuffled: bool) -> Non
         raise InputError("Weights draw samples at random, so batches with weights cannot keep the order of the data.")
     if tuple(weights.shape) != (n_samples,):
         raise InputError(f"Weights of shape {tuple(weights.shape)} cannot go with {n_samples} samples.")
+    if n_samples > _MOST_DRAWN:
+        raise InputError(f"Samples are drawn by weight from at most {_MOST_DRAWN:,}, not from {n_samples:,}.")
     if not bool(torch.isfinite(weights).all()) or float(weights.min()) < 0 or float(weights.sum()) <= 0:
         raise InputError("Weights are finite, not below 0, and not all 0.")

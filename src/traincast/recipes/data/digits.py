@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from traincast.errors import InputError, MissingExtraError
+from traincast.recipes.data.augmentation import Augmentation
 from traincast.recipes.data.choose import split_per_class
 from traincast.recipes.data.images import ImageDataset, LabeledImages, StoredImages
 
@@ -35,5 +36,10 @@ def read_digits(*, image_side: int | None = None) -> ImageDataset:
     seen = grey[train].double() / 255
     mean, std = float(seen.mean()), float(seen.std(correction=0))
     return ImageDataset(
-        name="digits", train=whole.take(train), test=whole.take(test), mean=(mean, mean, mean), std=(std, std, std)
+        name="digits",
+        train=whole.take(train),
+        test=whole.take(test),
+        mean=(mean, mean, mean),
+        std=(std, std, std),
+        augmentation=Augmentation(crop_padding=2, flip_probability=0.0),  # small images, and a mirrored 2 is no 2
     )

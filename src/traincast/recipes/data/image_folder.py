@@ -27,17 +27,23 @@ _Files = dict[str, list[Path]]  # images by class
 
 def read_image_folder(root: Path, *, image_side: int | None = None) -> ImageDataset:
     """An image folder with train/ and val/ (or a test/ with classes); without these, its class folders are split."""
+    data = _read(root, side=_USUAL_SIDE if image_side is None else image_side)
+    if data.train.n_classes < 2:
+        raise InputError(f"'{root}' has one class, '{data.train.class_names[0]}': to tell classes apart it needs two.")
+    return data
+
+
+def _read(root: Path, *, side: int) -> ImageDataset:
     train_folder = root / "train"
-    side = _USUAL_SIDE if image_side is None else image_side
     if not train_folder.is_dir():
         if (root / "val").is_dir():
             raise InputError(f"'{root}' has a folder 'val' and no folder 'train'.")
-        return _split(root, _files(root), side=side)
+        return _split(root, root, side=side)
     train = _files(train_folder)
     names = tuple(train)
     test_folder = _test_folder(root)
     if test_folder is None:
-        return _split(root, train, side=side)
+        return _split(root, train_folder, side=side)
     test = _files(test_folder, may_be_empty=True)
     unknown = [name for name in test if name not in train]
     if unknown:
@@ -50,7 +56,11 @@ def read_image_folder(root: Path, *, image_side: int | None = None) -> ImageData
         test=_labeled(test, names, side=side),
         mean=_MEAN,
         std=_STD,
-        notes=_unseen(test_folder, [name for name in names if not test.get(name)]),
+        notes=(
+            *_unseen(test_folder, [name for name in names if not test.get(name)]),
+            *_passed_over(train_folder),
+            *_passed_over(test_folder),
+        ),
     )
 
 
@@ -62,7 +72,8 @@ def _test_folder(root: Path) -> Path | None:
     return test if test.is_dir() and _class_folders(test) else None
 
 
-def _split(root: Path, files: _Files, *, side: int) -> ImageDataset:
+def _split(root: Path, folder: Path, *, side: int) -> ImageDataset:
+    files = _files(folder)
     names = tuple(files)
     lone = [name for name, paths in files.items() if len(paths) == 1]
     if lone:
@@ -80,6 +91,7 @@ def _split(root: Path, files: _Files, *, side: int) -> ImageDataset:
         notes=(
             f"'{root}' has no folder 'val': {len(test):,} of its {whole.n_samples:,} images, a fifth of every class "
             "chosen at random, are the test data.",
+            *_passed_over(folder),
         ),
     )
 
@@ -89,6 +101,14 @@ def _unseen(folder: Path, names: list[str]) -> tuple[str, ...]:
         return ()
     shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
     return (f"'{folder}' has no image of {len(names)} classes ({shown}): the test accuracy says nothing of them.",)
+
+
+def _passed_over(folder: Path) -> tuple[str, ...]:
+    """What is in class folders and is not read."""
+    n = sum(place.suffix.lower() not in _SUFFIXES for each in _class_folders(folder) for place in _entries(each))
+    what = f"{n:,} other file or folder is" if n == 1 else f"{n:,} other files or folders are"
+    where = f"in the class folders of '{folder}'"
+    return (f"{what} {where}: only {', '.join(_SUFFIXES)} directly in a class folder are read.",) if n else ()
 
 
 def _files(folder: Path, *, may_be_empty: bool = False) -> _Files:

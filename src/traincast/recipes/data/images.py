@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import torch
 
 from traincast.errors import InputError
+from traincast.recipes.data.augmentation import Augmentation
 
 Tensor = Any  # torch.Tensor; torch's own annotations stay out of the type check
 
@@ -125,11 +126,15 @@ class LabeledImages:
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class ImageDataset:
-    """What is trained on and what it is judged by; mean and standard deviation are those of pixels in 0..1."""
+    """What is trained on and what it is judged by; mean and standard deviation are those of pixels in 0..1.
+
+    `augmentation` is the usual one for these images: the lab's, unless a mirror image would show something else.
+    """
 
     name: str
     train: LabeledImages
     test: LabeledImages
     mean: tuple[float, float, float]
     std: tuple[float, float, float]
+    augmentation: Augmentation = field(default_factory=Augmentation)
     notes: tuple[str, ...] = ()  # what was decided while reading, for people to see

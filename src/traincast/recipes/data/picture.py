@@ -16,13 +16,17 @@ from traincast.report.table import Column, Table
 
 Tensor = Any
 _TILE, _GAP, _MARGIN = 64, 4, 12  # pixels
+_MOST_ROWS = 20
 _NAME_WIDTH, _TITLE_HEIGHT = 180, 34
 _INK, _FAINT, _BAR, _PAPER = (20, 24, 32), (96, 104, 116), (76, 120, 168), (255, 255, 255)
 
 
 def class_table(data: ImageDataset) -> Table:
-    """Images per class, for training and for the test."""
+    """Images per class, for training and for the test; of very many classes the first ones."""
     counts = [_counts(part).tolist() for part in (data.train, data.test)]
+    rows = tuple(zip(data.train.class_names, *counts, strict=True))
+    least, most = min(counts[0]), max(counts[0])
+    more = f"{len(rows) - _MOST_ROWS:,} more classes; all have {least:,} to {most:,} training images."
     return Table(
         title=f"Images per class of {data.name}",
         columns=(
@@ -30,8 +34,8 @@ def class_table(data: ImageDataset) -> Table:
             Column(key="n_train", header="training images", show="integer"),
             Column(key="n_test", header="test images", show="integer"),
         ),
-        rows=tuple(zip(data.train.class_names, *counts, strict=True)),
-        notes=data.notes,
+        rows=rows[:_MOST_ROWS],
+        notes=(*((more,) if len(rows) > _MOST_ROWS else ()), *data.notes),
     )
 
 

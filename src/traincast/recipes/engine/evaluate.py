@@ -9,8 +9,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from traincast.recipes.data.batches import Batches
-from traincast.recipes.data.images import LabeledImages
 from traincast.recipes.engine.feed import Batched
 from traincast.recipes.engine.numerics import Numerics
 
@@ -22,22 +20,6 @@ class Evaluation:
     loss: float
     accuracy: float
     n: int
-
-
-def evaluate(  # noqa: PLR0913  (what to evaluate, and how its images are read)
-    module: nn.Module,
-    data: LabeledImages,
-    *,
-    mean: tuple[float, float, float],
-    std: tuple[float, float, float],
-    batch_size: int,
-    device: str = "cpu",
-    precision: str = "fp32",
-) -> Evaluation:
-    """Of all images of `data`. The module is moved to the device; its modes (training or not) stay as they were."""
-    batches = Batches(data, batch_size=batch_size, seed=0, mean=mean, std=std, is_shuffled=False)
-    numerics = Numerics(device, precision)
-    return evaluate_on(numerics.place(module), batches, numerics)
 
 
 def evaluate_on(module: nn.Module, batches: Batched, numerics: Numerics) -> Evaluation:

@@ -48,21 +48,24 @@ def feed_of(data: ImageDataset, settings: TrainSettings, weights: Tensor | None 
             "name": data.name,
             "train": _fingerprint(data.train),
             "test": _fingerprint(data.test),
-            "sampling_weights": None if weights is None else _crc(weights),
+            "sampling_weights": None if weights is None else crc(weights),
         },
     )
 
 
 def train_batches(data: ImageDataset, settings: TrainSettings, weights: Tensor | None = None) -> Batches:
     """Shuffled, augmented as the settings say."""
+    chosen = settings.of(data).augmentation
+    assert chosen != "usual"
     return Batches(
         data.train,
         batch_size=settings.batch_size,
         seed=settings.seed,
         mean=data.mean,
         std=data.std,
-        augmentation=settings.augmentation,
+        augmentation=chosen,
         weights=weights,
+        n_samples=settings.n_samples,
     )
 
 
@@ -74,9 +77,10 @@ def evaluation_batches(images: LabeledImages, data: ImageDataset, batch_size: in
 def _fingerprint(images: LabeledImages) -> str:
     """All labels, and a few of the images: these may be a million files."""
     some = torch.linspace(0, images.n_samples - 1, _N_LOOKED_AT).long()
-    pixels = _crc(images.images.read(some))
-    return f"{images.n_samples} images of side {images.image_side}, labels {_crc(images.labels)}, pixels {pixels}"
+    pixels = crc(images.images.read(some))
+    return f"{images.n_samples} images of side {images.image_side}, labels {crc(images.labels)}, pixels {pixels}"
 
 
-def _crc(values: Tensor) -> str:
+def crc(values: Tensor) -> str:
+    """Of all bytes of a tensor."""
     return f"{zlib.crc32(values.detach().cpu().contiguous().numpy().tobytes()):08x}"

@@ -6,12 +6,14 @@ import contextlib
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from traincast.errors import FileFormatError, InputError
+from traincast.errors import FileFormatError, InputError, TrainingError
 from traincast.recipes.engine.identity import Identity, difference
 from traincast.report.files import write_file
 from traincast.report.json_ import to_json
+
+_DIVERGED = "diverged"  # in the place of a result: why there is none
 
 
 class RunFolder:
@@ -27,8 +29,7 @@ class RunFolder:
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
         """For one process alone. The system lets go of the lock when the process ends, however it ends."""
-        self._make()
-        with (self.path / ".lock").open("ab") as file:
+        with self._lock_file() as file:
             try:
                 import fcntl
 
@@ -40,28 +41,45 @@ class RunFolder:
             yield
 
     def claim(self, identity: Identity) -> None:
-        """For this run; raises where the folder holds another."""
+        """For this run; raises where the folder holds another that got as far as a checkpoint."""
         if not self._settings_path.exists():
-            if self.checkpoint_path.exists() or self._result_path.exists():
+            if self._holds_a_run():
                 raise InputError(f"'{self.path}' has no settings.json beside its checkpoint: use another folder.")
             write_file(self._settings_path, to_json(identity) + "\n")
             return
         found = difference(self._read(self._settings_path), json.loads(to_json(identity)))
-        if found:
+        if not found:
+            return
+        if self._holds_a_run():
             raise InputError(f"'{self.path}' holds another run ({found}): use another folder, or delete this one.")
+        self._result_path.unlink(missing_ok=True)
+        write_file(self._settings_path, to_json(identity) + "\n")
 
     def result(self) -> dict[str, Any] | None:
-        """Of a run that has ended."""
-        return self._read(self._result_path) if self._result_path.exists() else None
+        """Of a run that has ended; raises what ended it where that was its loss."""
+        found = self._read(self._result_path) if self._result_path.exists() else None
+        if found is not None and _DIVERGED in found:
+            raise TrainingError(str(found[_DIVERGED]))
+        return found
 
     def finish(self, result: Mapping[str, Any]) -> None:
         write_file(self._result_path, to_json(result) + "\n")
 
-    def _make(self) -> None:
+    def finish_diverged(self, sentence: str) -> None:
+        """A run that cannot go on comes to the same end every time: it is not made again."""
+        self.finish({_DIVERGED: sentence})
+
+    def _holds_a_run(self) -> bool:
+        if self.checkpoint_path.exists():
+            return True
+        return self._result_path.exists() and _DIVERGED not in self._read(self._result_path)
+
+    def _lock_file(self) -> IO[bytes]:
+        make_folder(self.path)
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            return (self.path / ".lock").open("ab")
         except OSError as error:
-            raise InputError(f"The folder '{self.path}' cannot be made: {error.strerror or error}.") from error
+            raise InputError(f"The folder '{self.path}' cannot be written to: {error.strerror or error}.") from error
 
     def _read(self, path: Path) -> dict[str, Any]:
         try:
@@ -71,3 +89,11 @@ class RunFolder:
         if not isinstance(content, dict):
             raise FileFormatError(f"'{path}' is not a file of a traincast run.")
         return content
+
+
+def make_folder(path: Path) -> None:
+    """With those above it; says so where that cannot be."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"The folder '{path}' cannot be made: {error.strerror or error}.") from error

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import IO
 
-from traincast.errors import FileFormatError
+from traincast.errors import FileFormatError, InputError
 
 COLUMNS = ("epoch", "step", "loss", "acc", "lr", "seconds", "val_loss", "val_acc")
 _HEADER = ",".join(COLUMNS) + "\n"
@@ -18,16 +18,31 @@ class LogFile:
     def __init__(self, path: Path, n_bytes: int = 0) -> None:
         """`n_bytes` is the length that the checkpoint remembers; 0 begins anew."""
         self.path = path
-        if n_bytes:
-            self._cut(n_bytes)
-        self._file: IO[bytes] = path.open("ab" if n_bytes else "wb", buffering=0)
+        try:
+            if n_bytes:
+                self._cut(n_bytes)
+            self._file: IO[bytes] = path.open("ab" if n_bytes else "wb", buffering=0)
+        except OSError as error:
+            raise self._unwritable(error) from error
         if not n_bytes:
-            self._file.write(_HEADER.encode())
+            self._write(_HEADER.encode())
 
     def add(self, rows: list[str]) -> None:
         """Each row without its newline."""
         if rows:
-            self._file.write("".join(f"{row}\n" for row in rows).encode())
+            self._write("".join(f"{row}\n" for row in rows).encode())
+
+    def _write(self, content: bytes) -> None:
+        """All of it: where the disk is nearly full, the system takes a part and refuses the rest."""
+        try:
+            while content:
+                content = content[self._file.write(content) :]
+        except OSError as error:
+            self._file.close()
+            raise self._unwritable(error) from error
+
+    def _unwritable(self, error: OSError) -> InputError:
+        return InputError(f"The log '{self.path}' cannot be written: {error.strerror or error}.")
 
     @property
     def n_bytes(self) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -21,12 +20,11 @@ from traincast.recipes.engine.folder import RunFolder
 from traincast.recipes.engine.interrupt import Interrupt
 from traincast.recipes.engine.log_file import LogFile, evaluation_row, step_row
 from traincast.recipes.engine.numerics import Numerics
+from traincast.recipes.engine.progress import Progress
 from traincast.recipes.engine.result import TrainResult
 from traincast.recipes.engine.settings import TrainSettings
 
-Progress = Callable[[int, int], None]  # steps done, of how many
-# A checkpoint is due so long after the one before: sooner after an epoch, later in the middle of one.
-AFTER_EPOCH_S, WITHIN_EPOCH_S = 5.0, 30.0
+_AFTER_EPOCH = 1 / 6  # of the time between checkpoints: the end of an epoch is a good place for one
 _FLUSH_S = 1.0  # reading a loss makes a GPU's host wait: not at every step
 
 
@@ -76,13 +74,12 @@ class Loop:
                 tell(self._step, self._n_steps)
             # After the last step of an epoch its evaluation comes first: a run that goes on must not miss it.
             if self._step % self._feed.train.n_steps:
-                self._look_around(interrupt, WITHIN_EPOCH_S)
-        self._numerics.wait()
-        self._clock.lap("train")
+                self._look_around(interrupt, self._settings.checkpoint_s)
         self._flush()
         if self._settings.is_evaluated_after(epoch):
             self._evaluate(epoch)
-        self._look_around(interrupt, 0.0 if self._step == self._n_steps else AFTER_EPOCH_S)
+        is_last = self._step == self._n_steps
+        self._look_around(interrupt, 0.0 if is_last else _AFTER_EPOCH * self._settings.checkpoint_s)
 
     def _learn(self, epoch: int, images: Tensor, labels: Tensor) -> None:
         rate = self._settings.rate_at(self._step, self._n_steps)
@@ -121,7 +118,9 @@ class Loop:
         return loss.detach(), n_right
 
     def _flush(self) -> None:
-        """Steps that were made become rows."""
+        """Steps that were made become rows. Waiting for a GPU to make them is part of training."""
+        self._numerics.wait()
+        self._clock.lap("train")
         rows: list[str] = []
         first = self._step - len(self._pending) + 1
         for step, (epoch, rate, seconds, n, loss, n_right) in enumerate(self._pending, start=first):
@@ -145,6 +144,11 @@ class Loop:
         self._best_accuracy = max(self._best_accuracy, self._evaluation.accuracy)
         self._clock.lap("evaluate")
         found = self._evaluation
+        if not math.isfinite(found.loss):
+            raise TrainingError(
+                f"The test loss of {self._name} is {found.loss} after step {self._step} of {self._n_steps}, with a "
+                f"learning rate of {self._settings.learning_rate:g}: a smaller one may be stable."
+            )
         row = evaluation_row(
             epoch + 1, self._step, loss=found.loss, accuracy=found.accuracy, seconds=self._clock.total_s
         )
@@ -196,10 +200,11 @@ class Loop:
             self._step, self._last_loss = int(content["step"]), float(content["last_loss"])
             self._best_accuracy = float(content["best_accuracy"])
             n_log_bytes = int(content["n_log_bytes"])
+            name, n_steps = content["name"], content["n_steps"]
         except (KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
             raise FileFormatError(f"'{path}' is not a checkpoint of this run: delete the folder.") from error
-        if (content["name"], content["n_steps"]) != (self._name, self._n_steps):
-            raise FileFormatError(f"'{path}' is the checkpoint of another run ({content['name']}).")
+        if (name, n_steps) != (self._name, self._n_steps):
+            raise FileFormatError(f"'{path}' is the checkpoint of another run ({name}).")
         self._resumed_at = self._step
         return n_log_bytes
 

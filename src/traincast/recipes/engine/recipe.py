@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
+from traincast.recipes.engine.progress import Progress
 from traincast.recipes.engine.stages import Stage
-
-Progress = Callable[[int, int], None]  # steps done, of how many
 
 
 class RecipeResult(Protocol):
@@ -19,8 +18,15 @@ class RecipeResult(Protocol):
         """What each stage took, by its name."""
         ...
 
+    def to_dict(self) -> dict[str, Any]:
+        """What --json prints."""
+        ...
 
-class Recipe(Protocol):
+
+Result_co = TypeVar("Result_co", bound=RecipeResult, covariant=True)
+
+
+class Recipe(Protocol[Result_co]):
     """Settings and data of an experiment: it tells its stages, and runs them in a folder, again and again the same."""
 
     @property
@@ -28,4 +34,4 @@ class Recipe(Protocol):
 
     def stages(self) -> list[Stage]: ...
 
-    def run(self, folder: Path, on_progress: Progress | None = None) -> RecipeResult: ...
+    def run(self, folder: Path, on_progress: Progress | None = None) -> Result_co: ...

@@ -12,7 +12,7 @@ from traincast.errors import FileFormatError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainResult:
-    """Seconds are of all processes that worked on the run; the time between them is not in it.
+    """Seconds are of all processes that worked on the run, but not those after the last checkpoint of a killed one.
 
     `train_s` is what steps took, `input_s` waiting for their images, `evaluate_s` the test data (their images too),
     `other_s` checkpoints, the log and setting up.

@@ -55,7 +55,7 @@ def train_stage(name: str, make_module: Callable[[], nn.Module], data: ImageData
         kind="train",
         make_module=make_module,
         example=example_of(data.train),
-        n_samples=data.train.n_samples,
+        n_samples=settings.n_samples or data.train.n_samples,
         n_epochs=settings.n_epochs,
         batch_size=settings.batch_size,
         optimizer=settings.optimizer,

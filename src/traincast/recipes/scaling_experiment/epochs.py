@@ -55,8 +55,6 @@ def run_cell(
         epochs.append(replica.epoch(batches, number))
     n_parameters = replica.n_parameters
     del replica  # its memory is wanted for the next
-    if group.is_first and log_folder is not None:
-        write_file(log_path(log_folder, cell), _log(epochs, settings.learning_rate))
     of_all = group.gather([epoch.seconds.sum(axis=0) for epoch in epochs])
     by_process = np.array(of_all)  # processes x epochs x parts
     counted_s = by_process[:, 1:].mean(axis=(0, 1))
@@ -66,6 +64,8 @@ def run_cell(
             f"The loss of {settings.model} on {cell.n_devices} devices with {cell.batch_size} samples each is not "
             f"finite: try a learning rate below {settings.learning_rate:g}."
         )
+    if group.is_first and log_folder is not None:
+        write_file(log_path(log_folder, cell), _log(epochs, settings.learning_rate))
     split = None
     if group.n_processes > 1:
         split = measure_split(group, _runnable(settings, data.train.n_classes, batches), settings, cell)
@@ -101,7 +101,8 @@ class Replica:
             precision=settings.precision,
             device=group.device,
         )
-        for weights in self._training.optimizer.param_groups:  # type: ignore[union-attr]  # these models have weights
+        assert self._training.optimizer is not None  # 'none' is no choice here, and these models have weights
+        for weights in self._training.optimizer.param_groups:
             weights["lr"] = settings.learning_rate
         self._called = self._training.module
         if group.n_processes > 1:
@@ -159,7 +160,7 @@ def _runnable(
 def _log(epochs: list[Epoch], rate: float) -> str:
     """Rows of the first process, as `traincast converge` reads them."""
     lines, step, seconds = [_HEADER], 0, 0.0
-    for number, epoch in enumerate(epochs):
+    for number, epoch in enumerate(epochs, start=1):
         for taken_s, loss, accuracy in zip(epoch.seconds.sum(axis=1), epoch.losses, epoch.accuracies, strict=True):
             step, seconds = step + 1, seconds + float(taken_s)
             lines.append(f"{number},{step},{loss:.9g},{accuracy:.9g},{rate:.9g},{seconds:.4f}")

@@ -118,6 +118,12 @@ def read_run(folder: Path, cell: Cell) -> CellRun | str | None:
         ) from error
 
 
+def forget_failure(folder: Path, cell: Cell) -> None:
+    """So that the cell is tried again."""
+    if isinstance(read_run(folder, cell), str):
+        _path(folder, cell).unlink()
+
+
 def log_path(folder: Path, cell: Cell) -> Path:
     return folder / f"{cell.name}.log.csv"
 

@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from traincast.errors import InputError
+from traincast.recipes.engine.settings import check_whole, settings_like
+from traincast.recipes.usual import SCALING_DEVICES, SCALING_EPOCHS, SCRATCH
 
 GROWTH = 4  # from one batch size to the next, where they go on until memory or data end
 FILE = "settings.json"
@@ -44,13 +46,13 @@ class ScalingSettings:
     model: str
     data: str
     batch_sizes: tuple[int, ...]
-    n_devices: tuple[int, ...] = (1, 2)
+    n_devices: tuple[int, ...] = SCALING_DEVICES
     n_threads: int
-    n_epochs: int = 2  # the first is not counted
+    n_epochs: int = SCALING_EPOCHS  # the first is not counted
     n_samples: int | None = None  # of the training data; None: all of them
     image_side: int | None = None  # None: as the data are
-    optimizer: str = "momentum"
-    learning_rate: float = 0.1
+    optimizer: str = SCRATCH.optimizer
+    learning_rate: float = SCRATCH.learning_rate
     precision: str = "fp32"
     device: str = "cpu"
     seed: int = 0
@@ -68,6 +70,9 @@ class ScalingSettings:
             raise InputError(f"The first epoch is not counted, so {self.n_epochs} leaves none: train 2 or more.")
         if self.device not in ("cpu", "cuda"):
             raise InputError(f"Several processes run on 'cpu' or on 'cuda', a GPU each, not on '{self.device}'.")
+        check_whole("n_threads", self.n_threads, at_least=1)
+        names = ("n_epochs", "optimizer", "learning_rate", "precision", "device", "seed")
+        settings_like(SCRATCH, **{name: getattr(self, name) for name in names})  # raises where one cannot be
 
     def cells(self, n_samples: int) -> tuple[Cell, ...]:
         """Runs of both definitions whose epoch has a full step, by devices and batch size."""
@@ -79,6 +84,10 @@ class ScalingSettings:
         """Runs of weak scaling for which the data are too few to fill one step."""
         asked = (Cell(n, batch) for n in self.n_devices for batch in self.batch_sizes)
         return tuple(sorted(cell for cell in asked if cell.global_batch_size > n_samples))
+
+    def undivided(self) -> tuple[tuple[int, int], ...]:
+        """Numbers of devices and batches of strong scaling that cannot be divided among so many."""
+        return tuple((n, batch) for n in self.n_devices for batch in self.batch_sizes if batch % n)
 
     def to_dict(self) -> dict[str, Any]:
         return json.loads(json.dumps(asdict(self)))

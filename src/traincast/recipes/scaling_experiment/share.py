@@ -8,7 +8,6 @@ from traincast.errors import InputError
 from traincast.recipes.data.batches import Batches
 from traincast.recipes.data.images import ImageDataset, LabeledImages
 from traincast.recipes.scaling_experiment.settings import Cell, ScalingSettings
-from traincast.recipes.scratch import usual_augmentation
 
 
 def training_images(data: ImageDataset, settings: ScalingSettings) -> LabeledImages:
@@ -37,5 +36,5 @@ def batches_of(data: ImageDataset, settings: ScalingSettings, cell: Cell, *, ran
         seed=settings.seed,
         mean=data.mean,
         std=data.std,
-        augmentation=usual_augmentation(data),
+        augmentation=data.augmentation,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -14,16 +14,18 @@ from torch import Tensor, nn
 from traincast.errors import InputError
 from traincast.recipes.data.choose import subset_per_class
 from traincast.recipes.data.images import ImageDataset
-from traincast.recipes.engine.recipe import Progress
-from traincast.recipes.engine.settings import TrainSettings
+from traincast.recipes.engine.progress import Progress
+from traincast.recipes.engine.settings import TrainSettings, settings_like
 from traincast.recipes.engine.stages import Stage, inference_stage, train_stage
-from traincast.recipes.engine.train import train
-from traincast.recipes.models import build_model, meta_model
+from traincast.recipes.models import meta_model
 from traincast.recipes.passes import lengthened, others, repeated, samples_an_epoch
+from traincast.recipes.seed_runs import SeedRuns, check_seeds
 from traincast.recipes.step_count import StepCount
 from traincast.recipes.teacher_student.result import SeedResult, Student, TeacherStudentResult
 from traincast.recipes.teacher_student.scoring import score
 from traincast.recipes.teacher_student.selection import Scores, select
+from traincast.recipes.usual import LABELED_FRACTION, MODEL, P_VALUES, TEACHER_STUDENT
+from traincast.recipes.usual import TEACHER as USUAL_TEACHER
 
 TEACHER, SCORING, ALONE, PRETRAINING, FINE_TUNING = "teacher", "scoring", "student alone", "pretraining", "fine-tuning"
 
@@ -32,30 +34,35 @@ TEACHER, SCORING, ALONE, PRETRAINING, FINE_TUNING = "teacher", "scoring", "stude
 class TeacherStudentRecipe:
     """Yalniz et al. (2019). In every stage an epoch is as many samples as the whole training set has.
 
-    `settings` are those of the teacher and of pretraining; seeds count up from theirs. Fine-tuning begins at a tenth of
-    the rate and takes half the epochs. The student alone learns from the labels for as many steps as a pretrained one
-    takes in both of its stages.
+    Where more pairs are selected than that, epochs go through them in turn. `settings` are those of the teacher and of
+    pretraining; seeds count up from theirs. Fine-tuning begins at a tenth of the rate and takes half the epochs. The
+    student alone learns from the labels for as many steps as a pretrained one takes in both of its stages. Networks of
+    one kind start from the same weights in all runs of a seed. Without `k_values` they are those of `usual_k`.
     """
 
     data: ImageDataset
-    settings: TrainSettings
-    teacher: str = "cifar_resnet32"
-    student: str = "cifar_resnet20"
-    labeled_fraction: float = 0.05
-    k_values: tuple[int, ...]
-    p_values: tuple[int, ...]
-    n_seeds: int = 5
+    settings: TrainSettings = field(default_factory=partial(settings_like, TEACHER_STUDENT))
+    teacher: str = USUAL_TEACHER
+    student: str = MODEL
+    labeled_fraction: float = LABELED_FRACTION
+    k_values: tuple[int, ...] | None = None
+    p_values: tuple[int, ...] = P_VALUES
+    n_seeds: int = TEACHER_STUDENT.n_seeds
 
     def __post_init__(self) -> None:
         n_classes = self.data.train.n_classes
         if not 0 < self.labeled_fraction < 1:
             raise InputError(f"The share of labels is above 0 and below 1, not {self.labeled_fraction:g}.")
-        if not self.k_values or min(self.k_values) < 1:
-            raise InputError(f"K is a number of images a class, at least 1, not {_listed(self.k_values)}.")
+        if not self.ks or min(self.ks) < 1:
+            raise InputError(f"K is a number of images a class, at least 1, not {_listed(self.ks)}.")
         if not self.p_values or not 1 <= min(self.p_values) <= max(self.p_values) <= n_classes:
             raise InputError(f"P is between 1 and the {n_classes} classes of the data, not {_listed(self.p_values)}.")
-        if self.n_seeds < 1:
-            raise InputError(f"The number of seeds is at least 1, not {self.n_seeds}.")
+        check_seeds(self.settings, self.n_seeds)
+
+    @property
+    def ks(self) -> tuple[int, ...]:
+        """The numbers of images a class that students are pretrained on."""
+        return usual_k(self.data, self.labeled_fraction) if self.k_values is None else self.k_values
 
     @property
     def name(self) -> str:
@@ -68,16 +75,16 @@ class TeacherStudentRecipe:
     def stages(self) -> list[Stage]:
         """Each with all of its runs: every seed, and for students every K and P."""
         teacher, student = self._maker(self.teacher), self._maker(self.student)
-        n_students = self.n_seeds * len(self.k_values) * len(self.p_values)
+        n_students = self.n_seeds * len(self.ks) * len(self.p_values)
         labeled = self.labeled(self.settings.seed)
         labels = self.learns(labeled, self.data.train.labels[labeled], self.settings.seed)
         unlabeled = self.data.train.take(others(labeled, self.data.train.n_samples))
         scoring = inference_stage(SCORING, teacher, unlabeled, self.data, batch_size=self.settings.batch_size)
         return [
-            repeated(train_stage(TEACHER, teacher, labels, self.settings), self.n_seeds),
+            repeated(train_stage(TEACHER, teacher, labels, self.own_settings), self.n_seeds),
             replace(scoring, n_epochs=self.n_seeds, precision=self.settings.precision, device=self.settings.device),
             repeated(train_stage(ALONE, student, labels, self.alone_settings), self.n_seeds),
-            repeated(train_stage(PRETRAINING, student, labels, self.settings), n_students),
+            repeated(train_stage(PRETRAINING, student, labels, self.own_settings), n_students),
             repeated(train_stage(FINE_TUNING, student, labels, self.fine_settings), n_students),
         ]
 
@@ -86,10 +93,11 @@ class TeacherStudentRecipe:
         steps = StepCount(sum(stage.n_steps for stage in self.stages()), on_progress)
         spent_s: defaultdict[str, float] = defaultdict(float)
         first = self.settings.seed
-        found = tuple(
-            _Seed(self, seed, folder / f"seed-{seed}", steps, spent_s).run()
+        seeds = (
+            SeedRuns(seed=seed, folder=folder / f"seed-{seed}", steps=steps, spent_s=spent_s)
             for seed in range(first, first + self.n_seeds)
         )
+        found = tuple(_Seed(self, runs).run() for runs in seeds)
         return TeacherStudentResult(
             teacher=self.teacher,
             student=self.student,
@@ -101,22 +109,27 @@ class TeacherStudentRecipe:
         )
 
     @property
+    def own_settings(self) -> TrainSettings:
+        """Of the teacher and of pretraining, in epochs of the one length."""
+        return replace(self.settings, n_samples=samples_an_epoch(self.data.train.n_samples, self.settings.batch_size))
+
+    @property
     def fine_settings(self) -> TrainSettings:
         """Of fine-tuning."""
         n_epochs = max(1, self.settings.n_epochs // 2)
-        return replace(self.settings, learning_rate=self.settings.learning_rate / 10, n_epochs=n_epochs)
+        return replace(self.own_settings, learning_rate=self.settings.learning_rate / 10, n_epochs=n_epochs)
 
     @property
     def alone_settings(self) -> TrainSettings:
         """Of the student that has labels alone."""
-        return replace(self.settings, n_epochs=self.settings.n_epochs + self.fine_settings.n_epochs)
+        return replace(self.own_settings, n_epochs=self.settings.n_epochs + self.fine_settings.n_epochs)
 
     def labeled(self, seed: int) -> Tensor:
         """Numbers of the training images whose labels are known."""
         return subset_per_class(self.data.train.labels, share=self.labeled_fraction, seed=seed)
 
     def learns(self, images: Tensor, labels: Tensor, seed: int) -> ImageDataset:
-        """The data set with these training images and labels, in epochs of the one length."""
+        """The data set with these training images and labels, enough of them for an epoch of the one length."""
         n_samples = samples_an_epoch(self.data.train.n_samples, self.settings.batch_size)
         return lengthened(self.data, images, labels, n_samples=n_samples, seed=seed)
 
@@ -125,40 +138,39 @@ class TeacherStudentRecipe:
 
 
 class _Seed:
-    """All runs of one seed."""
+    """All models of one seed."""
 
-    def __init__(
-        self, recipe: TeacherStudentRecipe, seed: int, folder: Path, steps: StepCount, spent_s: defaultdict[str, float]
-    ) -> None:
-        self._recipe, self._seed, self._folder, self._steps, self._spent_s = recipe, seed, folder, steps, spent_s
-        self._labeled = recipe.labeled(seed)
+    def __init__(self, recipe: TeacherStudentRecipe, runs: SeedRuns) -> None:
+        self._recipe, self._runs, self._n_classes = recipe, runs, recipe.data.train.n_classes
+        self._labeled = recipe.labeled(runs.seed)
         self._unlabeled = others(self._labeled, recipe.data.train.n_samples)
         self._truth = recipe.data.train.labels
-        self._labels = recipe.learns(self._labeled, self._truth[self._labeled], seed)
+        self._labels = recipe.learns(self._labeled, self._truth[self._labeled], runs.seed)
 
     def run(self) -> SeedResult:
-        recipe = self._recipe
-        teacher = self._build(recipe.teacher)
-        teacher_accuracy = self._train(teacher, self._labels, recipe.settings, "teacher", TEACHER)
+        recipe, runs = self._recipe, self._runs
+        teacher = runs.build(recipe.teacher, self._n_classes)
+        teacher_accuracy = runs.train(teacher, self._labels, recipe.own_settings, where="teacher", stage=TEACHER)
         scores = self._score(teacher)
-        alone = self._build(recipe.student)
-        alone_accuracy = self._train(alone, self._labels, recipe.alone_settings, "student-alone", ALONE)
-        students = [self._student(scores, k, p) for p, k in product(recipe.p_values, recipe.k_values)]
+        alone = runs.build(recipe.student, self._n_classes)
+        alone_accuracy = runs.train(alone, self._labels, recipe.alone_settings, where="student-alone", stage=ALONE)
+        students = [self._student(scores, k, p) for p, k in product(recipe.p_values, recipe.ks)]
         return SeedResult(
-            seed=self._seed,
+            seed=runs.seed,
             teacher_accuracy=teacher_accuracy,
             alone_accuracy=alone_accuracy,
             students=tuple(students),
         )
 
     def _student(self, scores: Scores, k: int, p: int) -> Student:
+        recipe, runs = self._recipe, self._runs
         selection = select(scores, k=k, p=p)
         images = self._unlabeled[selection.images]
-        chosen = self._recipe.learns(images, selection.labels, self._seed)
-        module = self._build(self._recipe.student)
+        chosen = recipe.learns(images, selection.labels, runs.seed)
+        module = runs.build(recipe.student, self._n_classes)
         where = f"k{k}-p{p}"
-        pretrained = self._train(module, chosen, self._recipe.settings, f"{where}/pretraining", PRETRAINING)
-        tuned = self._train(module, self._labels, self._recipe.fine_settings, f"{where}/fine-tuning", FINE_TUNING)
+        pretrained = runs.train(module, chosen, recipe.own_settings, where=f"{where}/pretraining", stage=PRETRAINING)
+        tuned = runs.train(module, self._labels, recipe.fine_settings, where=f"{where}/fine-tuning", stage=FINE_TUNING)
         return Student(
             k=k,
             p=p,
@@ -169,36 +181,19 @@ class _Seed:
             accuracy=tuned,
         )
 
-    def _build(self, model: str) -> nn.Module:
-        return build_model(model, self._recipe.data.train.n_classes, seed=self._seed)
-
-    def _train(self, module: nn.Module, data: ImageDataset, settings: TrainSettings, where: str, stage: str) -> float:
-        """The module itself is trained; gives its accuracy on the test images."""
-        result = train(
-            module,
-            data,
-            replace(settings, seed=self._seed),
-            self._folder / where,
-            name=f"{stage} of seed {self._seed}",
-            on_progress=self._steps.within,
-        )
-        self._steps.ended(result.n_steps)
-        self._spent_s[stage] += result.total_s
-        return result.test_accuracy
-
     def _score(self, teacher: nn.Module) -> Scores:
-        recipe, unlabeled = self._recipe, self._recipe.data.train.take(self._unlabeled)
+        recipe, runs, unlabeled = self._recipe, self._runs, self._recipe.data.train.take(self._unlabeled)
         found = score(
             teacher,
             unlabeled,
             recipe.data,
             recipe.settings,
             p=max(recipe.p_values),
-            path=self._folder / "teacher" / "scores.npz",
-            on_progress=self._steps.within,
+            path=runs.folder / "teacher" / "scores.npz",
+            on_progress=runs.steps.within,
         )
-        self._steps.ended(-(-unlabeled.n_samples // recipe.settings.batch_size))
-        self._spent_s[SCORING] += found.seconds
+        runs.steps.ended(-(-unlabeled.n_samples // recipe.settings.batch_size))
+        runs.spent_s[SCORING] += found.seconds
         return found.scores
 
 
@@ -209,4 +204,4 @@ def _listed(values: tuple[int, ...]) -> str:
 def usual_k(data: ImageDataset, labeled_fraction: float) -> tuple[int, ...]:
     """An eighth, a half and twice of the unlabeled images that there are a class: few, many, and too many."""
     n_each = (1 - labeled_fraction) * data.train.n_samples / data.train.n_classes
-    return tuple(max(1, round(share * n_each)) for share in (1 / 8, 1 / 2, 2))
+    return tuple(dict.fromkeys(max(1, round(share * n_each)) for share in (1 / 8, 1 / 2, 2)))

@@ -16,8 +16,8 @@ from traincast.errors import FileFormatError
 from traincast.recipes.data.images import ImageDataset, LabeledImages
 from traincast.recipes.engine.evaluate import outputs
 from traincast.recipes.engine.feed import evaluation_batches
-from traincast.recipes.engine.loop import Progress
 from traincast.recipes.engine.numerics import Numerics
+from traincast.recipes.engine.progress import Progress
 from traincast.recipes.engine.settings import TrainSettings
 from traincast.recipes.teacher_student.selection import Scores, likeliest
 from traincast.report.files import write_file

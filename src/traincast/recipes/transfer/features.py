@@ -6,7 +6,6 @@ The price is that no image is augmented: its features are those of the image as 
 from __future__ import annotations
 
 import time
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,8 @@ from torch import Tensor, nn
 from traincast.recipes.data.images import ImageDataset, LabeledImages
 from traincast.recipes.engine.checkpoint import load_checkpoint, save_checkpoint
 from traincast.recipes.engine.evaluate import outputs
-from traincast.recipes.engine.feed import Feed, evaluation_batches, feed_of
+from traincast.recipes.engine.feed import Feed, crc, evaluation_batches, feed_of
+from traincast.recipes.engine.folder import make_folder
 from traincast.recipes.engine.identity import identity_of
 from traincast.recipes.engine.numerics import Numerics
 from traincast.recipes.engine.settings import TrainSettings
@@ -40,7 +40,7 @@ class Features:
         return Feed(
             train=FeatureBatches(self.train, self.train_labels, settings.batch_size, seed=settings.seed),
             test=FeatureBatches(self.test, self.test_labels, settings.batch_size, seed=None),
-            identity={"name": "features", "train": _crc(self.train), "test": _crc(self.test)},
+            identity={"name": "features", "train": crc(self.train), "test": crc(self.test)},
         )
 
 
@@ -80,7 +80,7 @@ def cached_features(trunk: nn.Module, data: ImageDataset, settings: TrainSetting
     rows = {part: _features(trunk, getattr(data, part), data, settings) for part in ("train", "test")}
     measured_s = time.perf_counter() - start_s
     # A checkpoint whose tensors are features: written whole or not at all, and read back without running anything.
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     save_checkpoint(path, {"module": rows, "of": identity, "measured_s": measured_s})
     return Features(**rows, **labels, measured_s=measured_s)
 
@@ -90,7 +90,3 @@ def _features(trunk: nn.Module, images: LabeledImages, data: ImageDataset, setti
     batches = evaluation_batches(images, data, settings.batch_size)
     rows = [features.cpu() for features, _ in outputs(numerics.place(trunk), batches, numerics)]
     return torch.cat(rows)  # outside inference mode, so that backward may use them
-
-
-def _crc(values: Tensor) -> str:
-    return f"{zlib.crc32(values.contiguous().numpy().tobytes()):08x}"

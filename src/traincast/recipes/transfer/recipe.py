@@ -7,30 +7,32 @@ does not say when; here it is after 50, 75 and 90 % of the run.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 import torch
 from torch import nn
 
 from traincast.errors import InputError
-from traincast.recipes.data.batches import Augmentation
+from traincast.recipes.data.augmentation import Augmentation
 from traincast.recipes.data.images import ImageDataset
-from traincast.recipes.engine.recipe import Progress
-from traincast.recipes.engine.settings import TrainSettings
+from traincast.recipes.engine.progress import Progress
+from traincast.recipes.engine.settings import TrainSettings, settings_like
 from traincast.recipes.engine.stages import Stage, inference_stage, train_stage
 from traincast.recipes.models import meta_model
+from traincast.recipes.passes import repeated
 from traincast.recipes.transfer.head import Trunk, freeze_all_but_last
 from traincast.recipes.transfer.result import TransferResult
+from traincast.recipes.transfer.run import FEATURES, SOURCE, run_transfer, trained_network
 from traincast.recipes.transfer.task import halves
+from traincast.recipes.usual import CHECKPOINT_S, MODEL, N_SOURCE_EPOCHS, TRANSFER
 from traincast.trace.settings import check_choice
 
 APPROACHES = ("fine-tune", "frozen", "cached")
 RATES = {"fine-tune": (0.1, 0.01, 0.001), "frozen": (1.0, 0.1, 0.01, 0.001), "cached": (1.0, 0.1, 0.01, 0.001)}
-SOURCE, FEATURES = "source", "features"  # names of stages; the others have the names of the approaches
 MILESTONES = (0.5, 0.75, 0.9)
-_SOURCE_RATE = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,19 +52,20 @@ class TransferRecipe:
     other half. Seeds change the new last layer, the order of the images and their augmentation; the source is one.
     """
 
-    model: str
     data: ImageDataset
+    model: str = MODEL
     weights: Path | None = None
     approaches: tuple[str, ...] = APPROACHES
     rates: tuple[float, ...] | None = None  # for every approach; None: those of the course
-    n_epochs: int = 20
-    n_source_epochs: int = 20
-    batch_size: int = 64
-    n_seeds: int = 3
+    n_epochs: int = TRANSFER.n_epochs
+    n_source_epochs: int = N_SOURCE_EPOCHS
+    batch_size: int = TRANSFER.batch_size
+    n_seeds: int = TRANSFER.n_seeds
     seed: int = 0  # the first of them
-    augmentation: Augmentation | None = field(default_factory=Augmentation)
+    augmentation: Augmentation | Literal["usual"] | None = "usual"
     device: str = "cpu"
     precision: str = "fp32"
+    checkpoint_s: float = CHECKPOINT_S
 
     def __post_init__(self) -> None:
         if not self.approaches:
@@ -80,7 +83,8 @@ class TransferRecipe:
             raise InputError(f"{self.n_seeds} seeds are fewer than 1.")
         for setting in self.grid():
             self.settings(setting)  # raises at the first number that cannot be
-        self.source_settings()
+        if self.weights is None:
+            self.source_settings()
 
     @property
     def name(self) -> str:
@@ -112,7 +116,8 @@ class TransferRecipe:
 
     def settings(self, setting: Setting) -> TrainSettings:
         """How one run of the grid is trained. Stored features cannot be augmented."""
-        return TrainSettings(
+        return settings_like(
+            TRANSFER,
             n_epochs=self.n_epochs,
             batch_size=self.batch_size,
             learning_rate=setting.learning_rate,
@@ -121,11 +126,12 @@ class TransferRecipe:
             augmentation=None if setting.approach == "cached" else self.augmentation,
             device=self.device,
             precision=self.precision,
+            checkpoint_s=self.checkpoint_s,
         )
 
     def source_settings(self) -> TrainSettings:
         """How the source task is learned for want of weights."""
-        first = Setting(approach="fine-tune", learning_rate=_SOURCE_RATE, seed=self.seed)
+        first = Setting(approach="fine-tune", learning_rate=TRANSFER.learning_rate, seed=self.seed)
         return replace(self.settings(first), n_epochs=self.n_source_epochs)
 
     def stages(self) -> list[Stage]:
@@ -143,14 +149,10 @@ class TransferRecipe:
     def check_weights(self) -> None:
         """Raises where given weights cannot be read or do not fit: better now than after a forecast."""
         if self.weights is not None:
-            from traincast.recipes.transfer.run import trained_network
-
             trained_network(self, self.weights)
 
     def run(self, folder: Path, on_progress: Progress | None = None) -> TransferResult:
-        """Every run in a folder of its own: what is finished there is not run again."""
-        from traincast.recipes.transfer.run import run_transfer
-
+        """Every run in a folder of its own: what has ended there, well or not, is not run again."""
         return run_transfer(self, Path(folder), on_progress)
 
     def _stages(self, approach: str) -> list[Stage]:
@@ -173,9 +175,8 @@ class TransferRecipe:
         return [all_images, self._all_runs(head)]
 
     def _all_runs(self, stage: Stage) -> Stage:
-        """As many epochs and evaluations as all rates and seeds of the approach have."""
-        n_runs = self.n_runs(stage.name)
-        return replace(stage, n_epochs=stage.n_epochs * n_runs, n_evaluations=stage.n_evaluations * n_runs)
+        """Those of all rates and seeds of the approach."""
+        return repeated(stage, self.n_runs(stage.name))
 
     def _module(self, data: ImageDataset) -> Build:
         return Build(self.model, data.train.n_classes)

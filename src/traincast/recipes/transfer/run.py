@@ -10,10 +10,13 @@ import torch
 from torch import nn
 
 from traincast.errors import TrainingError
-from traincast.recipes.engine.recipe import Progress
+from traincast.recipes.engine.progress import Progress
 from traincast.recipes.engine.result import TrainResult
+from traincast.recipes.engine.settings import TrainSettings
 from traincast.recipes.engine.train import train, train_on
 from traincast.recipes.models import build_model
+from traincast.recipes.passes import exact_name
+from traincast.recipes.step_count import StepCount
 from traincast.recipes.transfer.features import Features, cached_features
 from traincast.recipes.transfer.fit import load_trunk
 from traincast.recipes.transfer.head import Trunk, freeze_all_but_last, last_layer_name, replace_last_layer
@@ -23,18 +26,20 @@ from traincast.recipes.transfer.weights import read_weights
 if TYPE_CHECKING:
     from traincast.recipes.transfer.recipe import Setting, TransferRecipe
 
+SOURCE, FEATURES = "source", "features"  # names of stages; the others have the names of the approaches
+
 
 def run_transfer(recipe: TransferRecipe, folder: Path, on_progress: Progress | None = None) -> TransferResult:
     """The source task if there are no weights, then the grid. A run that diverges is noted, and the next one begins."""
-    steps = _Steps(recipe, on_progress)
+    steps = StepCount(sum(stage.n_steps for stage in recipe.stages() if stage.name != FEATURES), on_progress)
     source = _train_source(recipe, folder / "source", steps)
     weights_path = recipe.weights if source is None else source.checkpoint_path
     assert weights_path is not None  # without a path there was a source
     grid = _Grid(recipe, trained_network(recipe, weights_path), folder, steps)
     trials = [grid.trial(setting) for setting in recipe.grid()]
-    seconds = {} if source is None else {"source": source.total_s}
+    seconds = {} if source is None else {SOURCE: source.total_s}
     if grid.features is not None:
-        seconds["features"] = grid.features.measured_s
+        seconds[FEATURES] = grid.features.measured_s
     ended = [trial for trial in trials if trial.accuracy is not None]
     for approach in recipe.approaches:
         seconds[approach] = sum(trial.measured_s for trial in ended if trial.approach == approach)
@@ -48,7 +53,7 @@ def run_transfer(recipe: TransferRecipe, folder: Path, on_progress: Progress | N
     )
 
 
-def _train_source(recipe: TransferRecipe, folder: Path, steps: _Steps) -> TrainResult | None:
+def _train_source(recipe: TransferRecipe, folder: Path, steps: StepCount) -> TrainResult | None:
     if recipe.source is None:
         return None
     module = build_model(recipe.model, recipe.source.train.n_classes, seed=recipe.seed)
@@ -58,9 +63,9 @@ def _train_source(recipe: TransferRecipe, folder: Path, steps: _Steps) -> TrainR
         recipe.source_settings(),
         folder,
         name=f"{recipe.model} on {recipe.source.name}",
-        on_progress=steps.tell,
+        on_progress=steps.within,
     )
-    steps.finish(result.n_steps)
+    steps.ended(result.n_steps)
     return result
 
 
@@ -74,7 +79,7 @@ def trained_network(recipe: TransferRecipe, path: Path) -> nn.Module:
 class _Grid:
     """What the runs share: the network they start from, and the features of the cached ones."""
 
-    def __init__(self, recipe: TransferRecipe, trained: nn.Module, folder: Path, steps: _Steps) -> None:
+    def __init__(self, recipe: TransferRecipe, trained: nn.Module, folder: Path, steps: StepCount) -> None:
         self.features: Features | None = None
         self._recipe, self._trained, self._folder, self._steps = recipe, trained, folder, steps
 
@@ -84,7 +89,7 @@ class _Grid:
             result = self._run(setting)
         except TrainingError:
             result = None
-        self._steps.finish(self._steps.of_a_run)
+        self._steps.ended(-(-self._recipe.target.train.n_samples // self._recipe.batch_size) * self._recipe.n_epochs)
         return Trial(
             approach=setting.approach,
             learning_rate=setting.learning_rate,
@@ -96,15 +101,15 @@ class _Grid:
     def _run(self, setting: Setting) -> TrainResult:
         recipe = self._recipe
         settings = recipe.settings(setting)
-        place = self._folder / setting.approach / f"rate-{setting.learning_rate:g}" / f"seed-{setting.seed}"
+        place = self._folder / setting.approach / f"rate-{exact_name(setting.learning_rate)}" / f"seed-{setting.seed}"
         name = f"{setting.approach} of {recipe.model} on {recipe.target.name}, rate {setting.learning_rate:g}"
         network = self._network(setting.seed)
         if setting.approach == "cached":
-            features = self._cached(network)
+            features = self._cached(network, settings)
             layer = network.get_submodule(last_layer_name(network))
-            return train_on(layer, features.feed(settings), settings, place, name=name, on_progress=self._steps.tell)
+            return train_on(layer, features.feed(settings), settings, place, name=name, on_progress=self._steps.within)
         module = freeze_all_but_last(network) if setting.approach == "frozen" else network
-        return train(module, recipe.target, settings, place, name=name, on_progress=self._steps.tell)
+        return train(module, recipe.target, settings, place, name=name, on_progress=self._steps.within)
 
     def _network(self, seed: int) -> nn.Module:
         """A copy with a new last layer, the same for all approaches and rates of a seed."""
@@ -114,29 +119,9 @@ class _Grid:
             replace_last_layer(network, self._recipe.target.train.n_classes)
         return network
 
-    def _cached(self, network: nn.Module) -> Features:
+    def _cached(self, network: nn.Module, settings: TrainSettings) -> Features:
+        """Once for all rates and seeds, which share the batch size, the device and the precision of these settings."""
         if self.features is None:
-            recipe, path = self._recipe, self._folder / "features.pt"
-            self.features = cached_features(Trunk(network), recipe.target, recipe.source_settings(), path)
+            path = self._folder / "features.pt"
+            self.features = cached_features(Trunk(network), self._recipe.target, settings, path)
         return self.features
-
-
-class _Steps:
-    """Steps of all runs as those of one."""
-
-    def __init__(self, recipe: TransferRecipe, on_progress: Progress | None) -> None:
-        target = recipe.target.train.n_samples
-        self.of_a_run = -(-target // recipe.batch_size) * recipe.n_epochs
-        self._total = self.of_a_run * sum(1 for _ in recipe.grid())
-        if recipe.source is not None:
-            self._total += -(-recipe.source.train.n_samples // recipe.batch_size) * recipe.n_source_epochs
-        self._done = 0
-        self._on_progress = on_progress
-
-    def tell(self, n_done: int, n_of_run: int) -> None:
-        if self._on_progress is not None:
-            self._on_progress(self._done + n_done, self._total)
-
-    def finish(self, n_of_run: int) -> None:
-        self._done += n_of_run
-        self.tell(0, 0)

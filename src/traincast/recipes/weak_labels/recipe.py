@@ -15,21 +15,20 @@ from torch import Tensor, nn
 from traincast.errors import InputError
 from traincast.recipes.data.choose import subset_per_class
 from traincast.recipes.data.images import ImageDataset
-from traincast.recipes.engine.recipe import Progress
-from traincast.recipes.engine.settings import TrainSettings
+from traincast.recipes.engine.progress import Progress
+from traincast.recipes.engine.settings import TrainSettings, settings_like
 from traincast.recipes.engine.stages import Stage, train_stage
-from traincast.recipes.engine.train import train
-from traincast.recipes.models import build_model, meta_model
-from traincast.recipes.passes import lengthened, others, repeated, samples_an_epoch
+from traincast.recipes.models import meta_model
+from traincast.recipes.passes import exact_name, lengthened, others, repeated, samples_an_epoch
+from traincast.recipes.seed_runs import SeedRuns, check_seeds
 from traincast.recipes.step_count import StepCount
 from traincast.recipes.transfer.head import freeze_all_but_last, replace_last_layer
+from traincast.recipes.usual import CLEAN_FRACTION, IMBALANCE, MODEL, NOISE_FRACTIONS, WEAK
 from traincast.recipes.weak_labels.resampling import square_root_weights
 from traincast.recipes.weak_labels.result import WeakResult, WeakRun, WeakSeed
-from traincast.recipes.weak_labels.tags import Tagging, add_noise, long_tail, tag_images, targets_of
+from traincast.recipes.weak_labels.tags import Tagging, add_noise, check_imbalance, long_tail, tag_images, targets_of
 
 CLEAN, PRETRAINING, FINE_TUNING, PROBE = "clean alone", "pretraining", "fine-tuning", "linear probe"
-
-NOISE_FRACTIONS = (0.0, 0.1, 0.25, 0.5)  # the paper's, and none
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
@@ -42,13 +41,13 @@ class WeakRecipe:
     """
 
     data: ImageDataset
-    settings: TrainSettings
-    model: str = "cifar_resnet20"
-    clean_fraction: float = 0.05
-    imbalance: float = 10.0
+    settings: TrainSettings = field(default_factory=partial(settings_like, WEAK))
+    model: str = MODEL
+    clean_fraction: float = CLEAN_FRACTION
+    imbalance: float = IMBALANCE
     tagging: Tagging = field(default_factory=Tagging)
     noise_fractions: tuple[float, ...] = NOISE_FRACTIONS
-    n_seeds: int = 5
+    n_seeds: int = WEAK.n_seeds
 
     def __post_init__(self) -> None:
         if not 0 < self.clean_fraction < 1:
@@ -56,12 +55,8 @@ class WeakRecipe:
         if not self.noise_fractions or not all(0 <= share <= 1 for share in self.noise_fractions):
             told = ", ".join(f"{share:g}" for share in self.noise_fractions) or "none at all"
             raise InputError(f"Shares of noise are between 0 and 1, not {told}.")
-        if self.imbalance < 1:
-            raise InputError(
-                f"The commonest class has at least as many images as the rarest, not {self.imbalance:g} times."
-            )
-        if self.n_seeds < 1:
-            raise InputError(f"The number of seeds is at least 1, not {self.n_seeds}.")
+        check_imbalance(self.imbalance)
+        check_seeds(self.settings, self.n_seeds)
 
     @property
     def name(self) -> str:
@@ -75,7 +70,7 @@ class WeakRecipe:
         data = self.learns(clean, self.data.train.labels[clean], self.settings.seed)
         return [
             repeated(train_stage(CLEAN, make_module, data, self.clean_settings), self.n_seeds),
-            repeated(train_stage(PRETRAINING, make_module, data, self.settings), n_runs),
+            repeated(train_stage(PRETRAINING, make_module, data, self.own_settings), n_runs),
             repeated(train_stage(FINE_TUNING, make_module, data, self.tuning_settings), n_runs),
             repeated(
                 train_stage(PROBE, lambda: freeze_all_but_last(make_module()), data, self.tuning_settings), n_runs
@@ -87,10 +82,11 @@ class WeakRecipe:
         steps = StepCount(sum(stage.n_steps for stage in self.stages()), on_progress)
         spent_s: defaultdict[str, float] = defaultdict(float)
         first = self.settings.seed
-        found = tuple(
-            _Seed(self, seed, folder / f"seed-{seed}", steps, spent_s).run()
+        seeds = (
+            SeedRuns(seed=seed, folder=folder / f"seed-{seed}", steps=steps, spent_s=spent_s)
             for seed in range(first, first + self.n_seeds)
         )
+        found = tuple(_Seed(self, runs).run() for runs in seeds)
         return WeakResult(
             model=self.model,
             n_clean=len(self.clean(first)),
@@ -101,21 +97,26 @@ class WeakRecipe:
         )
 
     @property
+    def own_settings(self) -> TrainSettings:
+        """Of pretraining, in epochs of the one length."""
+        return replace(self.settings, n_samples=samples_an_epoch(self.data.train.n_samples, self.settings.batch_size))
+
+    @property
     def tuning_settings(self) -> TrainSettings:
         """Of fine-tuning and of the probe. Both have a new last layer, which a lower rate would leave untrained."""
-        return replace(self.settings, n_epochs=max(1, self.settings.n_epochs // 2))
+        return replace(self.own_settings, n_epochs=max(1, self.settings.n_epochs // 2))
 
     @property
     def clean_settings(self) -> TrainSettings:
         """Of the model that has clean labels alone."""
-        return replace(self.settings, n_epochs=self.settings.n_epochs + self.tuning_settings.n_epochs)
+        return replace(self.own_settings, n_epochs=self.settings.n_epochs + self.tuning_settings.n_epochs)
 
     def clean(self, seed: int) -> Tensor:
         """Numbers of the training images with clean labels."""
         return subset_per_class(self.data.train.labels, share=self.clean_fraction, seed=seed)
 
     def learns(self, images: Tensor, labels: Tensor, seed: int) -> ImageDataset:
-        """The data set with these training images and labels, in epochs of the one length."""
+        """The data set with these training images and labels, enough of them for an epoch of the one length."""
         n_samples = samples_an_epoch(self.data.train.n_samples, self.settings.batch_size)
         return lengthened(self.data, images, labels, n_samples=n_samples, seed=seed)
 
@@ -123,74 +124,47 @@ class WeakRecipe:
 class _Seed:
     """All runs of one seed. More noise keeps the replaced tags of less noise: what differs is the noise alone."""
 
-    def __init__(
-        self, recipe: WeakRecipe, seed: int, folder: Path, steps: StepCount, spent_s: defaultdict[str, float]
-    ) -> None:
-        self._recipe, self._seed, self._folder, self._steps, self._spent_s = recipe, seed, folder, steps, spent_s
-        self._truth, n_classes = recipe.data.train.labels, recipe.data.train.n_classes
-        clean = recipe.clean(seed)
-        self._clean = recipe.learns(clean, self._truth[clean], seed)
+    def __init__(self, recipe: WeakRecipe, runs: SeedRuns) -> None:
+        self._recipe, self._runs = recipe, runs
+        self._truth, self._n_classes = recipe.data.train.labels, recipe.data.train.n_classes
+        clean = recipe.clean(runs.seed)
+        self._clean = recipe.learns(clean, self._truth[clean], runs.seed)
         rest = others(clean, recipe.data.train.n_samples)
-        kept = long_tail(self._truth[rest], n_classes=n_classes, imbalance=recipe.imbalance, seed=seed)
-        tags = tag_images(self._truth[rest[kept]], n_classes=n_classes, tagging=recipe.tagging, seed=seed)
+        drawn = {"n_classes": self._n_classes, "seed": runs.seed}
+        kept = long_tail(self._truth[rest], imbalance=recipe.imbalance, **drawn)
+        tags = tag_images(self._truth[rest[kept]], tagging=recipe.tagging, **drawn)
         has_tag = tags.any(1)  # the others would not have been found
         self._tagged, self._tags = rest[kept][has_tag], tags[has_tag]
 
     def run(self) -> WeakSeed:
-        alone = self._build()
-        accuracy = self._train(alone, self._clean, self._recipe.clean_settings, "clean-alone", CLEAN)
-        runs = [self._weak(noise, drawn) for drawn, noise in product((False, True), self._recipe.noise_fractions)]
-        return WeakSeed(seed=self._seed, clean_accuracy=accuracy, runs=tuple(runs))
+        recipe, runs = self._recipe, self._runs
+        alone = runs.build(recipe.model, self._n_classes)
+        accuracy = runs.train(alone, self._clean, recipe.clean_settings, where="clean-alone", stage=CLEAN)
+        found = [self._weak(noise, drawn) for drawn, noise in product((False, True), recipe.noise_fractions)]
+        return WeakSeed(seed=runs.seed, clean_accuracy=accuracy, runs=tuple(found))
 
     def _weak(self, noise: float, is_resampled: bool) -> WeakRun:
-        recipe = self._recipe
-        tags = add_noise(self._tags, noise, seed=self._seed)
-        data = recipe.learns(self._tagged, targets_of(tags), self._seed)
+        recipe, runs = self._recipe, self._runs
+        tags = add_noise(self._tags, noise, seed=runs.seed)
+        data = recipe.learns(self._tagged, targets_of(tags), runs.seed)
         weights = square_root_weights(data.train.labels > 0) if is_resampled else None
-        where = f"noise-{noise:g}-{'square-root' if is_resampled else 'as-is'}"
-        module = self._build()
-        self._train(module, data, recipe.settings, f"{where}/pretraining", PRETRAINING, weights)
+        where = f"noise-{exact_name(noise)}-{'square-root' if is_resampled else 'as-is'}"
+        module = runs.build(recipe.model, self._n_classes)
+        runs.train(module, data, recipe.own_settings, where=f"{where}/pretraining", stage=PRETRAINING, weights=weights)
         tuned, probe = self._with_new_head(module), freeze_all_but_last(self._with_new_head(module))
+        clean, settings = self._clean, recipe.tuning_settings
         return WeakRun(
             noise_fraction=noise,
             is_resampled=is_resampled,
             n_images=len(tags),
             right_fraction=float(tags[torch.arange(len(tags)), self._truth[self._tagged]].float().mean()),
-            fine_tuned_accuracy=self._train(
-                tuned, self._clean, recipe.tuning_settings, f"{where}/fine-tuning", FINE_TUNING
-            ),
-            probe_accuracy=self._train(probe, self._clean, recipe.tuning_settings, f"{where}/linear-probe", PROBE),
+            fine_tuned_accuracy=runs.train(tuned, clean, settings, where=f"{where}/fine-tuning", stage=FINE_TUNING),
+            probe_accuracy=runs.train(probe, clean, settings, where=f"{where}/linear-probe", stage=PROBE),
         )
-
-    def _build(self) -> nn.Module:
-        return build_model(self._recipe.model, self._recipe.data.train.n_classes, seed=self._seed)
 
     def _with_new_head(self, module: nn.Module) -> nn.Module:
         fresh = copy.deepcopy(module)
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self._seed)
-            replace_last_layer(fresh, self._recipe.data.train.n_classes)
+            torch.manual_seed(self._runs.seed)
+            replace_last_layer(fresh, self._n_classes)
         return fresh
-
-    def _train(
-        self,
-        module: nn.Module,
-        data: ImageDataset,
-        settings: TrainSettings,
-        where: str,
-        stage: str,
-        weights: Tensor | None = None,
-    ) -> float:
-        """The module itself is trained; gives its accuracy on the test images."""
-        result = train(
-            module,
-            data,
-            replace(settings, seed=self._seed),
-            self._folder / where,
-            name=f"{stage} of seed {self._seed}",
-            weights=weights,
-            on_progress=self._steps.within,
-        )
-        self._steps.ended(result.n_steps)
-        self._spent_s[stage] += result.total_s
-        return result.test_accuracy

@@ -5,20 +5,22 @@ An image may have no tag of its own class, and tags of others. Tags are many-hot
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from traincast.errors import InputError
+from traincast.recipes.usual import ADDED_FRACTION, DROPPED_FRACTION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tagging:
     """How people tag: whether the true tag is left out, and whether a further one is written."""
 
-    dropped_fraction: float = 0.1
-    added_fraction: float = 0.3
+    dropped_fraction: float = DROPPED_FRACTION
+    added_fraction: float = ADDED_FRACTION
 
     def __post_init__(self) -> None:
         for name, value in (("dropped", self.dropped_fraction), ("added", self.added_fraction)):
@@ -65,13 +67,18 @@ def targets_of(tags: Tensor) -> Tensor:
     return tags.float() / n_tags
 
 
+def check_imbalance(imbalance: float) -> None:
+    """Before anything is drawn by it."""
+    if not (imbalance >= 1 and math.isfinite(imbalance)):
+        raise InputError(f"The commonest class has at least as many images as the rarest, not {imbalance:g} times.")
+
+
 def long_tail(labels: Tensor, *, n_classes: int, imbalance: float, seed: int) -> Tensor:
     """Places of images such that the commonest class has `imbalance` times as many as the rarest.
 
     Between them the numbers fall by one factor from class to class; which class is rare is drawn.
     """
-    if imbalance < 1:
-        raise InputError(f"The commonest class has at least as many images as the rarest: imbalance {imbalance:g}.")
+    check_imbalance(imbalance)
     generator = torch.Generator().manual_seed(seed)
     most = int(torch.bincount(labels, minlength=n_classes).max())
     ranks = torch.randperm(n_classes, generator=generator).tolist()

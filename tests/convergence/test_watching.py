@@ -132,10 +132,10 @@ def test_a_step_that_takes_longer_than_expected_is_told_with_its_factor():
 
 def test_waiting_for_data_is_told_where_the_log_has_it():
     def waits(seconds):
-        return Series(name="w", metric="data_wait_s", split="train", steps=STEPS, values=np.full(len(STEPS), seconds))
+        return Series(name="w", metric="data_wait", split="train", steps=STEPS, values=np.full(len(STEPS), seconds))
 
-    assert alarms(log_of(more=(waits(1.0),))) == ["Input-bound"]
-    assert alarms(log_of(more=(waits(0.1),))) == []
+    assert alarms(log_of(data_wait=waits(1.0))) == ["Input-bound"]
+    assert alarms(log_of(data_wait=waits(0.1))) == []
 
 
 def test_a_log_that_is_silent_for_long_is_told():

@@ -21,7 +21,6 @@ _SLOWER = 1.15
 _WAITS = 0.2
 _SILENT = 10.0  # times the usual time between rows
 _SILENT_S = 60.0
-WAITS = ("data_wait_s", "data_wait", "data_time", "data_time_s", "data_s", "dataloader_wait", "dataloader_time")
 
 
 def smoothed(series: Series) -> float:
@@ -36,7 +35,7 @@ def learning_alarms(series: Series, curve: Curve | None, unit: str = "step") -> 
         alarms.append(f"Diverged: '{series.name}' is not finite since {unit} {series.first_not_finite_step:,.6g}.")
     if len(series) < _FEWEST:
         return alarms
-    sign = -1.0 if series.metric.startswith("accuracy") else 1.0
+    sign = -1.0 if series.is_rising else 1.0
     blocks = [float(np.median(part)) for part in np.array_split(sign * series.values, min(20, len(series) // 3))]
     best, now = min(blocks), blocks[-1]
     if now - best > max(_RISES * abs(best), _NOISES * _noise(series.values)):
@@ -57,7 +56,7 @@ def speed_alarms(log: Log, pace: Pace | None, expected_s: float | None) -> list[
             f"Slower than forecast: {one_of(log.unit)} takes {show_duration(pace.step_s)}, "
             f"{pace.step_s / expected_s:.2f} times the expected {show_duration(expected_s)}."
         )
-    waits = next((one for one in log.series if one.metric in WAITS), None)
+    waits = log.data_wait
     if waits is not None:
         share = float(np.mean(waits.values[-max(3, len(waits) // 5) :])) / pace.step_s
         if share > _WAITS:

@@ -110,7 +110,6 @@ def test_a_pattern_reads_any_text(tmp_path):
         (r"loss (\d+)", "names no group"),
         (r"(?P<step>\d+)", "catches step, and neither a loss nor an accuracy"),
         (r"(?P<loss>", "is not a regular expression"),
-        (r"nothing (?P<loss>\d+)", "matches no line"),
     ],
 )
 def test_a_wrong_pattern_is_said(tmp_path, pattern, words):
@@ -118,6 +117,13 @@ def test_a_wrong_pattern_is_said(tmp_path, pattern, words):
     path.write_text("step 1 loss 2\n")
     with pytest.raises(InputError, match=words):
         tc.read_log(path, pattern=pattern)
+
+
+def test_a_pattern_that_matches_nothing_is_said(tmp_path):
+    path = tmp_path / "log.txt"
+    path.write_text("step 1 loss 2\n")
+    with pytest.raises(FileFormatError, match="matches no line"):
+        tc.read_log(path, pattern=r"nothing (?P<loss>\d+)")
 
 
 def test_a_text_without_metrics_asks_for_a_pattern(tmp_path):

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from traincast.convergence.curves.curve import Curve
+from traincast.convergence.curves.curve import Curve, Rescaled
 from traincast.convergence.curves.points import Points, clean
-from traincast.convergence.curves.schedule import LearningRate, read_schedule
+from traincast.convergence.curves.schedule import LearningRate, Schedule, read_schedule, schedule_of_words
+from traincast.convergence.logs.names import has_top, is_rising, metric_of
 from traincast.errors import InputError, close_names
 
 FAMILIES = ("auto", "optimus")
-Metric = Literal["loss", "accuracy"]
+# Falling; rising to 1 or 100; rising to nobody knows what.
+Kind = Literal["loss", "accuracy", "reward"]
+Rates = LearningRate | str | float
 _FEW = 8
+
+
+def kind_of(metric: str) -> Kind:
+    """What a metric is like, by its name: 'val_loss', 'f1', 'reward'."""
+    known = metric_of(metric)
+    if known is None:
+        raise InputError(f"There is no metric '{metric}' that we know: say loss or accuracy, whichever it is like.")
+    return "accuracy" if has_top(known.metric) else "reward" if is_rising(known.metric) else "loss"
 
 
 def fit_curve(
@@ -25,33 +36,97 @@ def fit_curve(
     family: str = "auto",
     *,
     total_steps: float | None = None,
-    learning_rate: LearningRate | None = None,
-    metric: Metric | None = None,
+    learning_rate: Rates | None = None,
+    metric: Kind | None = None,
 ) -> Curve:
     """Where a run will end and when it is good enough, from what it has logged so far.
 
     `losses` may be accuracies: values between 0 and 1 that rise are taken for such unless `metric` says what they are.
     `total_steps` is the length of the run. `learning_rate` is a function of the step, {step: rate from it on}, one rate
-    a logged value, or one a step of the run. Steps may be epochs, if all of these are.
+    a logged value, one a step of the run, one that stays, or words ("cosine"). Steps may be epochs, if all these are.
     """
-    points = clean(steps, losses)
-    if total_steps is not None and not (np.isfinite(total_steps) and total_steps > 0):
-        raise InputError(f"total_steps should be above 0, not {total_steps}.")
+    points = _points(steps, losses, total_steps)
+    kind = metric or _guessed(points)
+    if metric is None and kind == "accuracy":
+        told = "The values rise between 0 and 1 and are taken for accuracies: metric='loss' says otherwise."
+        points = replace(points, warnings=(*points.warnings, told))
     if family == "optimus":
-        from traincast.convergence.curves.optimus import fit_optimus
-
-        return fit_optimus(steps, losses, total_steps=total_steps)
+        if learning_rate is not None:
+            raise InputError("The law of Optimus knows no learning rate: leave it out, or take the family auto.")
+        return _fit_optimus(points, kind, total_steps)
     if family != "auto":
         raise InputError(f"There is no family '{family}'.{close_names(family, FAMILIES)} Known: {', '.join(FAMILIES)}.")
+    rates = _rates_of(learning_rate, steps, losses, points, total_steps)
+    return _told(_fit_auto(points, kind, read_schedule(rates, points.steps, total_steps), total_steps), points)
+
+
+def _points(steps: ArrayLike, losses: ArrayLike, total_steps: float | None) -> Points:
+    points = clean(steps, losses)
+    if total_steps is None:
+        return points
+    if not (np.isfinite(total_steps) and total_steps > 0):
+        raise InputError(f"total_steps should be above 0, not {total_steps}.")
+    if points.last_step <= total_steps:
+        return points
+    told = (
+        f"The log goes on to {points.last_step:g}, beyond total_steps: what comes after {total_steps:g} is not asked."
+    )
+    return replace(points, warnings=(*points.warnings, told))
+
+
+def _rates_of(
+    given: Rates | None, steps: ArrayLike, losses: ArrayLike, points: Points, total_steps: float | None
+) -> LearningRate | None:
+    """Words and numbers as rates; one a logged value goes where its value went, out of order or left out."""
+    if isinstance(given, str):
+        return schedule_of_words(given, total_steps)
+    if isinstance(given, int | float):
+        return {0.0: float(given)}
+    if given is None or callable(given) or isinstance(given, Mapping):
+        return given
+    rates, n_values = np.asarray(given, float).ravel(), np.size(np.asarray(steps, float))
+    if len(rates) != n_values or (total_steps and n_values == int(total_steps)):
+        return rates
+    kept = clean(steps, np.where(np.isfinite(np.asarray(losses, float).ravel()), rates, np.nan))
+    return np.interp(points.steps, kept.steps, kept.values)
+
+
+def _fit_auto(points: Points, kind: Kind, schedule: Schedule | None, total_steps: float | None) -> Curve:
     from traincast.convergence.curves.auto import fit_auto
 
-    schedule = read_schedule(learning_rate, points.steps, total_steps)
-    if (metric or _metric_of(points)) == "loss":
+    if kind == "loss":
         raised = _raised(points)
         above = replace(points, values=points.values + raised)
-        return _told(fit_auto(above, schedule=schedule, total_steps=total_steps, raised=raised), points)
-    top = _top([points])
-    return _told(fit_auto(_errors(points, top), schedule=schedule, total_steps=total_steps, top=top), points)
+        return fit_auto(above, schedule=schedule, total_steps=total_steps, raised=raised)
+    if kind == "accuracy":
+        top = _top([points])
+        return fit_auto(_errors(points, top), schedule=schedule, total_steps=total_steps, top=top)
+    shares, width, low = _as_shares(points)
+    curve = fit_auto(_errors(shares, 1.0), schedule=schedule, total_steps=total_steps, top=1.0)
+    return replace(curve, members=Rescaled(curve.members, width, low))
+
+
+def _fit_optimus(points: Points, kind: Kind, total_steps: float | None) -> Curve:
+    """The law is of losses: of what rises, it is fitted to what that lacks to its top."""
+    from traincast.convergence.curves.optimus import fit_points
+
+    if kind == "loss":
+        return fit_points(points, total_steps=total_steps)
+    shares, width, low = _as_shares(points) if kind == "reward" else (points, 1.0, 0.0)
+    top = 1.0 if kind == "reward" else _top([points])
+    curve = fit_points(_errors(shares, top), total_steps=total_steps)
+    told = f"The law of Optimus is of losses: it is fitted to what the values lack to {low + width * top:.4g}."
+    members = Rescaled(curve.members, -width, low + width * top)
+    return replace(curve, members=members, is_rising=True, warnings=(told, *curve.warnings))
+
+
+def _as_shares(points: Points) -> tuple[Points, float, float]:
+    """Values without a top as shares of one: twice what they have spanned. With it the width and where it begins."""
+    low, high = float(points.values.min()), float(points.values.max())
+    width = 2.0 * (high - low) or 1.0
+    told = f"Nobody knows how high these values can get: at most {low + width:.4g} is presumed."
+    shares = replace(points, values=(points.values - low) / width, warnings=(*points.warnings, told))
+    return shares, width, low
 
 
 def continue_like(
@@ -60,13 +135,16 @@ def continue_like(
     like: Sequence[tuple[ArrayLike, ArrayLike]],
     *,
     total_steps: float | None,
-    metric: Metric | None = None,
+    metric: Kind | None = None,
 ) -> Curve:
     """A run continued as earlier whole runs of its kind went: `like` has steps and values of each of them."""
     from traincast.convergence.curves.like import fit_like
 
-    points, siblings = clean(steps, losses), [clean(*sibling) for sibling in like]
-    if (metric or _metric_of(points)) == "accuracy":
+    points, siblings = _points(steps, losses, total_steps), [clean(*sibling) for sibling in like]
+    kind = metric or _guessed(points)
+    if kind == "reward":
+        raise InputError("Runs are continued as their siblings went by ratios: a metric without a top has none.")
+    if kind == "accuracy":
         top = _top([points, *siblings])
         own, *others = (_errors(one, top) for one in (points, *siblings))
         return _told(fit_like(own, others, total_steps=total_steps, top=top), points)
@@ -89,7 +167,7 @@ def _errors(points: Points, top: float) -> Points:
     return replace(points, values=np.maximum(top - points.values, 1e-4 * top))
 
 
-def _metric_of(points: Points) -> Metric:
+def _guessed(points: Points) -> Kind:
     """Values between 0 and 1 whose second half is higher than the first are accuracies."""
     half = len(points.values) // 2
     is_rising = np.median(points.values[half:]) > np.median(points.values[:half])

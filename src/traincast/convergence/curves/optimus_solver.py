@@ -32,7 +32,7 @@ _LARGEST = float(np.finfo(float).max)  # stands for 1/0, so that every parameter
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Points:
+class ScaledPoints:
     """Sorted by step; steps from 0 to 1, losses about their mean and divided by the largest of them."""
 
     x: Floats
@@ -43,10 +43,10 @@ class Points:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Bins:
+class MeanBins:
     """Means of neighbouring points, and how many points each stands for."""
 
-    means: Points
+    means: ScaledPoints
     weights: Floats
 
 
@@ -73,7 +73,7 @@ class OptimusFit:
     a: float
 
 
-def scaled_points(steps: Floats, losses: Floats) -> Points:
+def scaled_points(steps: Floats, losses: Floats) -> ScaledPoints:
     """Of sorted, finite points."""
     step_unit = float(steps[-1]) or 1.0
     loss_unit = float(max(losses.max(), -losses.min())) or 1.0
@@ -82,14 +82,14 @@ def scaled_points(steps: Floats, losses: Floats) -> Points:
     y -= mean
     x = steps / step_unit
     x[: np.searchsorted(x, _NO_STEP)] = 0.0
-    return Points(x, y, mean, step_unit, loss_unit)
+    return ScaledPoints(x, y, mean, step_unit, loss_unit)
 
 
-def in_bins(points: Points, values: Floats) -> Bins:
+def in_bins(points: ScaledPoints, values: Floats) -> MeanBins:
     """The means of the values in bins that are narrow at the start, where the curve is steep, and even further on."""
     x = points.x
     if len(x) <= MOST_BINS:
-        return Bins(replace(points, y=values), np.ones(len(x)))
+        return MeanBins(replace(points, y=values), np.ones(len(x)))
     positive = x[np.searchsorted(x, 0.0, side="right") :]
     half = MOST_BINS // 2
     edges = np.concatenate(
@@ -99,10 +99,10 @@ def in_bins(points: Points, values: Floats) -> Bins:
     starts = places[places < len(x)]
     counts = np.diff(starts, append=len(x)).astype(float)
     means = [np.add.reduceat(column, starts) / counts for column in (x, values)]
-    return Bins(replace(points, x=means[0], y=means[1]), counts)
+    return MeanBins(replace(points, x=means[0], y=means[1]), counts)
 
 
-def z_range(points: Points) -> tuple[float, float]:
+def z_range(points: ScaledPoints) -> tuple[float, float]:
     """Outside of it the curve does not change any more at the logged steps."""
     positive = points.x[np.searchsorted(points.x, 0.0, side="right") :]
     first = float(positive[0]) if len(positive) else 1.0
@@ -122,12 +122,12 @@ def in_order(steps: Floats, losses: Floats) -> tuple[Floats, Floats]:
     return steps[order], losses[order]
 
 
-def valley(points: Points, z: float) -> Valley:
+def valley(points: ScaledPoints, z: float) -> Valley:
     """At one z: one pass over all points."""
     return _best_lines(np.array([z]), points.mean, _point_sums(points, z))
 
 
-def valleys(bins: Bins, z: Floats, y: Floats) -> Valley:
+def valleys(bins: MeanBins, z: Floats, y: Floats) -> Valley:
     """For each z (rows) and each of several logs (columns), given as rows of y over the same bins."""
     g = _bent(bins, z)
     weighted = y * bins.weights
@@ -138,7 +138,7 @@ def valleys(bins: Bins, z: Floats, y: Floats) -> Valley:
     return _best_lines(z[:, None], bins.means.mean, (*_powers(bins, g), *totals))
 
 
-def own_lines(bins: Bins, z: Floats, y: Floats) -> Valley:
+def own_lines(bins: MeanBins, z: Floats, y: Floats) -> Valley:
     """For each log its own z."""
     g = _bent(bins, z)
     weighted = y * bins.weights
@@ -146,7 +146,7 @@ def own_lines(bins: Bins, z: Floats, y: Floats) -> Valley:
     return _best_lines(z[:, None], bins.means.mean, (*_powers(bins, g), *totals))
 
 
-def solve(points: Points) -> OptimusFit:
+def solve(points: ScaledPoints) -> OptimusFit:
     """The global optimum."""
     bins = in_bins(points, points.y)
     starts, least = _valley_starts(bins, *z_range(points))
@@ -158,7 +158,7 @@ def solve(points: Points) -> OptimusFit:
     return _in_log_units(points, best)
 
 
-def _in_log_units(points: Points, best: Valley) -> OptimusFit:
+def _in_log_units(points: ScaledPoints, best: Valley) -> OptimusFit:
     a, b2, z = float(best.a[0]), float(best.b2[0]), float(best.z[0])
     if a == 0.0:  # no fall helps: the mean as a constant, which the law writes as 1/b1
         a, b2, z = b2, 0.0, -np.inf
@@ -175,25 +175,25 @@ def shares(z: Floats) -> tuple[Floats, Floats]:
         return 1.0 / (1.0 + np.exp(-z)), 1.0 / (1.0 + np.exp(z))
 
 
-def _bent(bins: Bins, z: Floats) -> Floats:
+def _bent(bins: MeanBins, z: Floats) -> Floats:
     """g, one row a z."""
     t, s = shares(z)
     x = bins.means.x
     return np.asarray((1.0 - x) / (t[:, None] * x + s[:, None]))
 
 
-def _powers(bins: Bins, g: Floats) -> tuple[Floats, ...]:
+def _powers(bins: MeanBins, g: Floats) -> tuple[Floats, ...]:
     """Sums of 1, g, g^2, g^3 and g^4, a column each."""
     squared = g * g
     rows = (np.ones_like(g), g, squared, squared * g, squared * squared)
     return tuple((row @ bins.weights)[:, None] for row in rows)
 
 
-def _errors(bins: Bins, z: Floats) -> Floats:
+def _errors(bins: MeanBins, z: Floats) -> Floats:
     return valleys(bins, z, bins.means.y[None]).squared_error[:, 0]
 
 
-def _point_sums(points: Points, z: float) -> tuple[Floats, ...]:
+def _point_sums(points: ScaledPoints, z: float) -> tuple[Floats, ...]:
     """As of one bin a point, chunk by chunk."""
     t, s = (float(share[0]) for share in shares(np.array([z])))
     n_points = len(points.x)
@@ -242,7 +242,7 @@ def _best_lines(z: Floats, mean: float, sums: tuple[Floats, ...]) -> Valley:
     return Valley(z, a, b2, np.maximum(error, 0.0), slope, bend)
 
 
-def _valley_starts(bins: Bins, low: float, high: float) -> tuple[list[tuple[float, float, float]], float]:
+def _valley_starts(bins: MeanBins, low: float, high: float) -> tuple[list[tuple[float, float, float]], float]:
     """(left, start, right) of the deepest valleys, each narrowed on the bins, and the squared error of the deepest."""
     grid = np.linspace(low, high, int(min((high - low) / _Z_SPACING, 1000)) + 2)
     errors = _errors(bins, grid)
@@ -260,7 +260,7 @@ def _valley_starts(bins: Bins, low: float, high: float) -> tuple[list[tuple[floa
     return [start for depth, start in starts if depth <= _HOPELESS * least], least
 
 
-def _bottom(points: Points, left: float, start: float, right: float) -> Valley:
+def _bottom(points: ScaledPoints, left: float, start: float, right: float) -> Valley:
     """Where the slope is 0 on all points: Gauss-Newton once, secants after it, halving where they leave the bracket."""
     here = valley(points, start)
     best, before = here, None

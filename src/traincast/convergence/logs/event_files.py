@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from traincast.convergence.logs import names
-from traincast.convergence.logs.sheet import RowCollector, Sheet
 from traincast.errors import FileFormatError, InputError
 
 _HEADER = struct.Struct("<QI")
@@ -37,27 +37,39 @@ def is_event_file(start: bytes) -> bool:
     return 0 < length < _LONGEST_RECORD and checksum == _masked_crc(start[:8])
 
 
-def event_sheets(paths: list[Path], root: Path) -> tuple[list[Sheet], list[str]]:
-    """The numbers of all files in the order in which they were written. A folder 'validation' says so of its tags."""
-    events: list[tuple[float, float, dict[str, float]]] = []
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One number of one tag, under the name that it has as a column."""
+
+    run: str
+    wall_s: float
+    step: float
+    column: str
+    value: float
+
+
+def events_in(paths: list[Path], root: Path) -> tuple[list[Event], list[str]]:
+    """The numbers of all files in the order in which they were written: files of one run interleave.
+
+    A folder 'validation' says so of its tags. Folders beside each other that say nothing are runs, unless there are
+    event files above them.
+    """
+    folders = {path: path.parent.relative_to(root).parts if path != root else () for path in paths}
+    runs = {path: "/".join(part for part in parts if not _is_split(part)) for path, parts in folders.items()}
+    is_one = len(set(runs.values())) == 1 or "" in runs.values()
     remarks: list[str] = []
-    for path in paths:
-        split = names.split_of(str(path.parent.relative_to(root))) if path != root else None
-        data = path.read_bytes()
-        for wall_s, step, values in _scalars(data, path, remarks):
-            events.append((wall_s, step, {_called(tag, split): value for tag, value in values.items()}))
-    events.sort(key=lambda event: event[0])  # files of one run interleave
-    rows = RowCollector()
-    for wall_s, step, values in events:
-        counter = (
-            "epoch"
-            if all(names.plain(tag).startswith(("epoch_", "train_epoch_", "validation_epoch_")) for tag in values)
-            else "step"
-        )
-        rows.add({**values, counter: step, "wall_time": wall_s})
-    if not rows.n_rows:
-        raise FileFormatError(f"'{root}' has no numbers in its events: only scalars can be read.")
-    return [rows.sheet()], remarks
+    events = []
+    for path, parts in folders.items():
+        split = names.split_of("/".join(part for part in parts if is_one or _is_split(part)))
+        for wall_s, step, values in _scalars(path.read_bytes(), path, remarks):
+            for tag, value in values.items():
+                events.append(Event("" if is_one else runs[path], wall_s, step, _called(tag, split), value))
+    return sorted(events, key=lambda event: event.wall_s), remarks
+
+
+def _is_split(part: str) -> bool:
+    """'train' is the part of a run, 'test_run_3' is a run."""
+    return part.isalpha() and names.split_of(part) is not None
 
 
 def _called(tag: str, split: str | None) -> str:

@@ -58,6 +58,8 @@ def facts_of(line: str) -> LineFacts:
     for pair in _PAIR.finditer(text):
         split = _split_before(text[position : pair.start()]) or split
         position = pair.end()
+        if found.bar is not None and text[position : position + 1] == "|":
+            continue  # the title of a bar, 'Map: 45%|###', is no metric
         if not _take(pair, split, found):
             split = names.split_of(pair["name"]) or split  # 'Test: [10/196] Loss 0.5'
     if found.bar is not None and found.has_metric:  # else nobody knows yet what it counts

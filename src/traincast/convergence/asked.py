@@ -68,10 +68,10 @@ def best_of(log: Log, metric: str, split: str | None) -> Series:
     return log.find(metric, split)
 
 
-def target_for(series: Series, target: float | None) -> tuple[float | None, tuple[str, ...]]:
+def target_for(series: Series, target: float) -> tuple[float, tuple[str, ...]]:
     """The target in the unit of the series, and a word where that is another: 92 beside accuracies up to 1 is 0.92."""
     highest = float(series.values.max(initial=0.0))
-    if target is None or not has_top(series.metric) or highest > 100.01:
+    if not has_top(series.metric) or highest > 100.01:
         return target, ()
     if not 0 <= target <= 100:
         raise InputError(

@@ -116,7 +116,7 @@ def status_of(log: Log, asked: Asked, *, silent_s: float = 0.0) -> Status:
     """`silent_s` is how long ago the last row was written."""
     found, total = relation_for(log, asked), length_for(log, asked)
     series = series_for(log, asked) if found is None else found.series
-    target, about_target = target_for(series, asked.target)
+    target, about_target = (None, ()) if asked.target is None else target_for(series, asked.target)
     rates = () if log.learning_rate is None else (log.learning_rate,)  # a run whose loss is not finite goes on as well
     step = max(float(one.steps[-1]) for one in (*log.series, *rates))
     if found is not None:

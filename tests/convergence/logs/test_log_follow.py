@@ -1,6 +1,8 @@
 """A log that grows, is cut, is replaced, is half written."""
 
 import json
+import os
+import time
 
 import pytest
 from written_logs import event_file
@@ -83,6 +85,13 @@ def test_event_files_are_read_again_when_they_change(tmp_path):
     assert follower.poll() is None
     event_file(tmp_path / "events.out.tfevents.1", events)
     assert len(follower.poll().find("loss")) == 4
+
+
+def test_a_folder_was_written_when_its_files_were(tmp_path):
+    assert LogFollower(tmp_path / "none").written_at_s is None
+    event_file(tmp_path / "events.out.tfevents.1", [(1.0, 1, "loss", 1.0)])
+    os.utime(tmp_path, (1000.0, 1000.0))
+    assert time.time() - LogFollower(tmp_path).written_at_s < 600
 
 
 def test_a_pattern_and_the_steps_of_an_epoch_hold_for_what_follows(tmp_path):

@@ -169,10 +169,10 @@ def _errors(points: Points, top: float) -> Points:
 
 def _guessed(points: Points) -> Kind:
     """Values between 0 and 1 whose second half is higher than the first are accuracies."""
+    if points.values.max() > 1.0 or points.values.min() < 0.0:
+        return "loss"
     half = len(points.values) // 2
-    is_rising = np.median(points.values[half:]) > np.median(points.values[:half])
-    is_share = points.values.min() >= 0.0 and points.values.max() <= 1.0
-    return "accuracy" if is_rising and is_share else "loss"
+    return "accuracy" if np.median(points.values[half:]) > np.median(points.values[:half]) else "loss"
 
 
 def _raised(points: Points) -> float:

@@ -37,11 +37,12 @@ def fit_optimus(steps: ArrayLike, losses: ArrayLike, *, total_steps: float | Non
 
 def fit_points(logged: Points, *, total_steps: float | None = None) -> Curve:
     """The same of points that are in order."""
-    points, warnings = scaled_points(logged.steps, logged.values), list(logged.warnings)
-    is_far = far_from_neighbours(points.y)
-    if is_far.any():
-        warnings.append(f"{is_far.sum()} of {len(is_far)} points lie far from their neighbours and were left out.")
-        points = scaled_points(logged.steps[~is_far], logged.values[~is_far])
+    steps, losses, warnings = logged.steps, logged.values, list(logged.warnings)
+    far = np.flatnonzero(far_from_neighbours(losses))
+    if len(far):
+        warnings.append(f"{len(far)} of {len(steps)} points lie far from their neighbours and were left out.")
+        steps, losses = np.delete(steps, far), np.delete(losses, far)
+    points = scaled_points(steps, losses)
     fit = solve(points)
     members, sentences = _with_spread(points, fit)
     return Curve(
@@ -57,7 +58,8 @@ def fit_points(logged: Points, *, total_steps: float | None = None) -> Curve:
 
 
 def _with_spread(points: ScaledPoints, fit: OptimusFit) -> tuple[OptimusMembers, tuple[str, ...]]:
-    residuals = points.y - fitted(points, fit)
+    residuals = fitted(points, fit)
+    np.subtract(points.y, residuals, out=residuals)  # new memory would cost more than the difference
     products = curvature(points, fit)
     squared_error, n_effective = float(residuals @ residuals), effective_points(residuals)
     squared_error = max(squared_error, _ROUNDING * len(residuals))

@@ -12,15 +12,15 @@ from functools import cache
 
 import numpy as np
 
+from traincast.convergence.curves.optimus_lines import Floats, shares
 from traincast.convergence.curves.optimus_solver import (
     MOST_BINS,
-    Floats,
     MeanBins,
     OptimusFit,
     ScaledPoints,
+    errors_of,
     in_bins,
     own_lines,
-    shares,
     valleys,
     z_range,
 )
@@ -59,7 +59,11 @@ class Trust:
 def fitted(points: ScaledPoints, fit: OptimusFit) -> Floats:
     """The best curve at the points, in the unit of their losses and about their mean."""
     t, s = (float(share[0]) for share in shares(np.array([fit.z])))
-    return fit.a / (t * points.x + s) + (fit.b2 / points.loss_unit - points.mean)
+    curve = t * points.x
+    curve += s
+    np.divide(fit.a, curve, out=curve)
+    curve += fit.b2 / points.loss_unit - points.mean
+    return curve
 
 
 def effective_points(residuals: Floats) -> float:
@@ -152,7 +156,7 @@ def _leverage(bins: MeanBins, fit: OptimusFit) -> Floats:
 def _drawn_z(bins: MeanBins, fit: OptimusFit, shaken: Floats, trust: Trust) -> Floats:
     """Of each shaken log the best z: on a grid that is fine about the best fit's and reaches everywhere."""
     grid = _z_grid(bins, fit, trust)
-    errors = valleys(bins, grid, shaken).squared_error
+    errors = errors_of(bins, grid, shaken)
     place = np.clip(np.argmin(errors, axis=0), 1, len(grid) - 2)
     rows = np.arange(len(shaken))
     left, here, right = (errors[place + side, rows] for side in (-1, 0, 1))

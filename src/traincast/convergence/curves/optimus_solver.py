@@ -8,7 +8,7 @@ For a given t it is a straight line in a and b2, whose best values (at least 0) 
 is a search in one dimension: over z = log(t / (1 - t)) = log(b0*K / b1), from "constant" (-inf) to "1/k" (+inf). A grid
 on a few hundred bins finds the valleys, a root of the derivative on all points finds their bottoms.
 
-Legend: g = (1 - x) / (t*x + 1 - t), so that the law is a + b2 + a*t*g, without cancellation where t is small.
+The closed form is in `optimus_lines`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from traincast.convergence.curves.optimus_lines import Floats, Lines, Valley, best_lines, lines_of, shares
+
 _CHUNK = 8_192  # points a pass holds at once: they stay in the cache, and BLAS does them without waking its threads
 MOST_BINS = 128
-_LOGS_AT_ONCE = 16
+_LOGS_AT_ONCE = 64
 _FLATTEST_Z = -14.0  # the curve falls by a millionth over the log
 _BEYOND_FIRST = 9.0  # past the place where nearly all of the fall happens before the first step
 _Z_SPACING = 0.3
@@ -48,18 +48,6 @@ class MeanBins:
 
     means: ScaledPoints
     weights: Floats
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Valley:
-    """The best a and b2 for each of several z, with the squared error, its slope in z and its (Gauss-Newton) bend."""
-
-    z: Floats
-    a: Floats
-    b2: Floats
-    squared_error: Floats
-    slope: Floats
-    bend: Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,26 +112,38 @@ def in_order(steps: Floats, losses: Floats) -> tuple[Floats, Floats]:
 
 def valley(points: ScaledPoints, z: float) -> Valley:
     """At one z: one pass over all points."""
-    return _best_lines(np.array([z]), points.mean, _point_sums(points, z))
+    return best_lines(np.array([z]), points.mean, _point_sums(points, z))
 
 
 def valleys(bins: MeanBins, z: Floats, y: Floats) -> Valley:
     """For each z (rows) and each of several logs (columns), given as rows of y over the same bins."""
     g = _bent(bins, z)
-    weighted = y * bins.weights
-    # In parts that BLAS does without waking its threads: on a busy machine these take ten times as long.
-    parts = [weighted[start : start + _LOGS_AT_ONCE].T for start in range(0, len(y), _LOGS_AT_ONCE)]
-    first, second = (np.concatenate([power @ part for part in parts], axis=1) for power in (g, g * g))
-    totals = weighted.sum(axis=1), first, second, (weighted * y).sum(axis=1)
-    return _best_lines(z[:, None], bins.means.mean, (*_powers(bins, g), *totals))
+    return best_lines(z[:, None], bins.means.mean, (*_powers(bins, g), *_log_sums(bins, g, y)))
 
 
-def own_lines(bins: MeanBins, z: Floats, y: Floats) -> Valley:
+def errors_of(bins: MeanBins, z: Floats, y: Floats) -> Floats:
+    """Squared errors of the same, some logs at a time: these stay in the cache, and BLAS does not wake its threads."""
+    g = _bent(bins, z)
+    powers = _powers(bins, g)
+    parts = (y[start : start + _LOGS_AT_ONCE] for start in range(0, len(y), _LOGS_AT_ONCE))
+    lines = (lines_of(z[:, None], bins.means.mean, (*powers, *_log_sums(bins, g, part))) for part in parts)
+    return np.concatenate([line.squared_error for line in lines], axis=1)
+
+
+def own_lines(bins: MeanBins, z: Floats, y: Floats) -> Lines:
     """For each log its own z."""
     g = _bent(bins, z)
-    weighted = y * bins.weights
-    totals = (product.sum(axis=1)[:, None] for product in (weighted, g * weighted, g * g * weighted, y * weighted))
-    return _best_lines(z[:, None], bins.means.mean, (*_powers(bins, g), *totals))
+    totals = (
+        np.einsum(f"{'ij,' * len(factors)}j->i", *factors, bins.weights)[:, None]
+        for factors in ((y,), (g, y), (g * g, y), (y, y))
+    )
+    return lines_of(z[:, None], bins.means.mean, (*_powers(bins, g), *totals))
+
+
+def _log_sums(bins: MeanBins, g: Floats, y: Floats) -> tuple[Floats, ...]:
+    """Sums of y, y*g, y*g^2 and y*y, a column a log."""
+    weighted = (y * bins.weights).T
+    return weighted.sum(axis=0), g @ weighted, (g * g) @ weighted, np.einsum("ij,ji->i", y, weighted)
 
 
 def solve(points: ScaledPoints) -> OptimusFit:
@@ -169,12 +169,6 @@ def _in_log_units(points: ScaledPoints, best: Valley) -> OptimusFit:
     return OptimusFit(b0=b0, b1=b1, b2=b2 * points.loss_unit, z=z, a=a)
 
 
-def shares(z: Floats) -> tuple[Floats, Floats]:
-    """t and 1 - t, each exact where the other is near 1."""
-    with np.errstate(over="ignore"):
-        return 1.0 / (1.0 + np.exp(-z)), 1.0 / (1.0 + np.exp(z))
-
-
 def _bent(bins: MeanBins, z: Floats) -> Floats:
     """g, one row a z."""
     t, s = shares(z)
@@ -190,7 +184,7 @@ def _powers(bins: MeanBins, g: Floats) -> tuple[Floats, ...]:
 
 
 def _errors(bins: MeanBins, z: Floats) -> Floats:
-    return valleys(bins, z, bins.means.y[None]).squared_error[:, 0]
+    return errors_of(bins, z, bins.means.y[None])[:, 0]
 
 
 def _point_sums(points: ScaledPoints, z: float) -> tuple[Floats, ...]:
@@ -213,33 +207,6 @@ def _point_sums(points: ScaledPoints, z: float) -> tuple[Floats, ...]:
         products = (g @ ones, g @ g, g @ squared, squared @ squared, y @ ones, y @ g, y @ squared, y @ y)
         total += np.array([n, *products], float)
     return tuple(total[:, None])
-
-
-def _best_lines(z: Floats, mean: float, sums: tuple[Floats, ...]) -> Valley:
-    """From the sums of 1, g, g^2, g^3, g^4 and of y, y*g, y*g^2, y*y."""
-    n, g1, g2, g3, g4, y1, yg, ygg, yy = sums
-    t, s = shares(z)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        spread = g2 - g1 * g1 / n
-        tilt = np.where(spread > 1e-14 * g2, (yg - g1 * y1 / n) / spread, 0.0)
-        a = np.where(t > 0, tilt / t, 0.0)
-        b2 = mean + (y1 - tilt * g1) / n - a
-        h2 = n + 2 * t * g1 + t * t * g2
-        alone = np.maximum((mean * (n + t * g1) + y1 + t * yg) / h2, 0.0)
-    is_flat = ~(tilt > 0)
-    is_bound = ~is_flat & (b2 < 0)
-    a = np.where(is_flat, 0.0, np.where(is_bound, alone, a))
-    b2 = np.where(is_flat, np.maximum(mean + y1 / n, 0.0), np.where(is_bound, 0.0, b2))
-    level, tilt = a + b2 - mean, a * t
-    error = yy - 2 * level * y1 - 2 * tilt * yg + level * level * n + 2 * level * tilt * g1 + tilt * tilt * g2
-    slope = -2 * a * t * s * ((yg - level * g1 - tilt * g2) + t * (ygg - level * g2 - tilt * g3))
-    # How fast the slope changes, had the curve no bend of its own: what a change of z does that a and b2 can't undo.
-    vv, v1, vg = g2 + 2 * t * g3 + t * t * g4, g1 + t * g2, g2 + t * g3
-    with np.errstate(divide="ignore", invalid="ignore"):
-        free = vv - v1 * v1 / n - np.where(spread > 0, (vg - g1 * v1 / n) ** 2 / spread, 0.0)
-        bound = vv - (v1 + t * vg) ** 2 / h2
-    bend = 2 * (a * t * s) ** 2 * np.maximum(np.where(is_bound, bound, free), 0.0)
-    return Valley(z, a, b2, np.maximum(error, 0.0), slope, bend)
 
 
 def _valley_starts(bins: MeanBins, low: float, high: float) -> tuple[list[tuple[float, float, float]], float]:

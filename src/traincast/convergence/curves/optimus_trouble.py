@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from traincast.convergence.curves.optimus_lines import Floats
 from traincast.convergence.curves.optimus_members import fitted, is_singular
-from traincast.convergence.curves.optimus_solver import Floats, OptimusFit, ScaledPoints
+from traincast.convergence.curves.optimus_solver import OptimusFit, ScaledPoints
 
 _LEAST_GAIN = 9.0  # over a constant, in variances of one independent point: three standard errors
 _N_EARLY = 3  # steps

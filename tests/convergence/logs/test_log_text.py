@@ -49,6 +49,15 @@ from traincast.errors import FileFormatError, InputError
             "Train: 3 [  50/1251 (  4%)]  Loss: 6.9 (6.9)  LR: 1.0e-05",
             {"epoch": 3, "step": 50, "train_loss": 6.9, "lr": 1e-5},
         ),
+        (
+            " iteration   100/ 500000 | consumed samples: 1600 | learning rate: 1.5E-04 | lm loss: 9.5E+00",
+            {"step": 100, "learning_rate": 1.5e-4, "loss": 9.5},
+        ),
+        (
+            'train_inner | {"epoch": 1, "update": 0.102, "loss": "9.1", "num_updates": "100", "lr": "1e-05"}',
+            {"epoch": 1, "step": 100, "train_loss": 9.1, "lr": 1e-5},
+        ),
+        ("Map: 100%|####| 50000/50000 [00:01<00:00, 9it/s]", {}),
         ("loading 50000 images, train dataset: 50000, batch: 128", {}),
         ("Using device cuda:0, 8 workers", {}),
     ],

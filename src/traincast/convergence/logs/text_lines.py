@@ -47,6 +47,15 @@ class LineFacts:
     sample_fraction: float | None = None  # of the epoch, where a line counts samples instead of steps
     n_percent: int = 0
     has_metric: bool = False
+    trust: dict[str, int] = field(default_factory=dict)  # of a counter: how far behind others its name is
+
+    def is_better(self, counter: str, name: str) -> bool:
+        """Whether a name says what it counts better than the one before: 'num_updates' does, behind 'update'."""
+        rank = (names.STEP_NAMES if counter == "step" else names.EPOCH_NAMES).index(name)
+        if rank >= self.trust.get(counter, -1 if counter in self.numbers else 1_000):
+            return False
+        self.trust[counter] = rank
+        return True
 
 
 def facts_of(line: str) -> LineFacts:
@@ -76,7 +85,8 @@ def _take(pair: re.Match[str], split: str | None, found: LineFacts) -> bool:
     if meaning.counter is not None:
         if meaning.name in ("batch", "it") and between in (":", "="):
             return False  # 'batch: 128' is a size
-        found.numbers.setdefault(meaning.counter, value)
+        if found.is_better(meaning.counter, meaning.name):
+            found.numbers[meaning.counter] = value
         if pair["total"] is not None:
             found.totals.setdefault(meaning.counter, float(pair["total"]))
         return True

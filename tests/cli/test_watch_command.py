@@ -145,6 +145,15 @@ def test_a_run_that_has_only_told_of_itself_is_waited_for(tmp_path, capsys, grow
     assert told(capsys, file, "--once", code=2).err.count("\n") == 1
 
 
+def test_what_a_log_is_may_show_behind_its_preamble(tmp_path, capsys, grow):
+    file = tmp_path / "run.log"
+    file.write_text(PREAMBLE["text"])
+    row = ':::MLL {step}.0 eval_accuracy: {{"value": {value}, "metadata": {{"epoch_num": {step}}}}}\n'
+    grow(append(file, [row.format(step=step, value=1 - 1 / step) for step in range(1, 11)]))
+    seen = told(capsys, file, "--epochs", 10)
+    assert seen.out.startswith("epoch 10 of 10 (100.0 %), validation accuracy")
+
+
 def test_a_pattern_that_matches_later_is_waited_for(tmp_path, capsys, grow):
     file = tmp_path / "run.log"
     file.write_text("loading\nstill loading\n")

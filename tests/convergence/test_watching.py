@@ -320,3 +320,9 @@ def test_a_silent_run_whose_next_row_would_be_behind_its_end_is_over():
 def test_a_run_that_went_on_beyond_its_length_is_told():
     status = status_of(log_of(), Asked(total_steps=500, target=1.1))
     assert any("beyond total_steps" in remark for remark in status.remarks)
+
+
+def test_which_way_is_better_is_told_where_nobody_knows():
+    told = "'tomato' is taken to be better when lower."
+    assert told in status_of(accuracies(RISING, metric="tomato"), Asked(metric="tomato")).remarks
+    assert not status_of(log_of(), Asked()).remarks

@@ -10,7 +10,7 @@ from traincast.convergence.curves.curve import Curve
 from traincast.convergence.curves.fit import Kind, Rates, continue_like, fit_curve
 from traincast.convergence.curves.points import FEWEST
 from traincast.convergence.logs.log import Log, Series
-from traincast.convergence.logs.names import has_top
+from traincast.convergence.logs.names import has_top, is_known
 from traincast.errors import InputError
 
 
@@ -83,6 +83,11 @@ def target_for(series: Series, target: float) -> tuple[float, tuple[str, ...]]:
     meant = target * factor
     unit = "percent" if factor < 1 else "a fraction"
     return meant, (f"The target {target:g} is taken for {unit}: {meant:g} in the unit of '{series.name}'.",)
+
+
+def about(series: Series) -> tuple[str, ...]:
+    """What is taken for granted of a metric that we do not know."""
+    return () if is_known(series.metric) else (f"'{series.metric}' is taken to be better when lower.",)
 
 
 def length_for(log: Log, asked: Asked) -> float | None:

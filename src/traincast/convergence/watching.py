@@ -10,7 +10,7 @@ import numpy as np
 
 from traincast.convergence.alarms import learning_alarms, silence_alarms, smoothed, speed_alarms
 from traincast.convergence.answer import Arrival, Range, Speed, arrival, seconds_to_end
-from traincast.convergence.asked import Asked, curve_for, length_for, series_for, target_for
+from traincast.convergence.asked import Asked, about, curve_for, length_for, series_for, target_for
 from traincast.convergence.curves.curve import Curve
 from traincast.convergence.curves.points import FEWEST
 from traincast.convergence.from_loss import relation_for
@@ -147,7 +147,7 @@ def status_of(log: Log, asked: Asked, *, silent_s: float = 0.0) -> Status:
             *speed_alarms(log, pace, asked.step_s),
             *silence_alarms(pace, silent_s),
         ),
-        remarks=(*log.remarks, *about_target, *(() if curve is None else curve.warnings)),
+        remarks=(*log.remarks, *about(series), *about_target, *(() if curve is None else curve.warnings)),
         spent_s=spent_s,
         spent_usd=None if spent_s is None or usd_per_s is None else spent_s * usd_per_s,
         expected_step_s=asked.step_s,

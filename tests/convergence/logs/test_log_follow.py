@@ -108,3 +108,12 @@ def test_what_is_no_log_is_not_waited_for(tmp_path):
     path.write_bytes(b"\x00\x01" * 5000)
     with pytest.raises(FileFormatError, match="binary"):
         LogFollower(path).poll()
+
+
+def test_an_event_file_that_begins_anew_is_read_from_its_start(tmp_path):
+    path = tmp_path / "events.out.tfevents.1"
+    event_file(path, [(1.0 + step, step, "loss", 1.0) for step in range(9)])
+    follower = LogFollower(tmp_path)
+    follower.poll()
+    event_file(path, [(100.0 + step, step, "loss", 2.0) for step in range(4)])
+    assert follower.poll().find("loss").values.tolist() == [2.0] * 4

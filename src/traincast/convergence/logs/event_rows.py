@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from traincast.convergence.logs import names
-from traincast.convergence.logs.event_files import Event, events_in
+from traincast.convergence.logs.event_files import Event, EventFiles, events_in
 from traincast.convergence.logs.sheet import RowCollector, Sheet
 from traincast.errors import NothingLoggedError
 
@@ -21,9 +21,9 @@ _SAME = (0.6, 1.7)  # of the steps that others had at the same time: a counter b
 _BY_EPOCH = ("epoch_", "train_epoch_", "validation_epoch_", "test_epoch_")
 
 
-def event_sheets(paths: list[Path], root: Path) -> tuple[list[Sheet], list[str]]:
+def event_sheets(paths: list[Path], root: Path, known: EventFiles) -> tuple[list[Sheet], list[str]]:
     """The numbers of all files; a column 'run' where folders beside each other are runs."""
-    events, remarks = events_in(paths, root)
+    events, remarks = events_in(paths, root, known)
     if not events:
         raise NothingLoggedError(f"'{root}' has no numbers in its events: only scalars can be read.")
     runs = list(dict.fromkeys(event.run for event in events))

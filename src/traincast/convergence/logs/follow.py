@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import BinaryIO
 
-from traincast.convergence.logs.event_files import event_paths
+from traincast.convergence.logs.event_files import EventFiles, event_paths
 from traincast.convergence.logs.formats import LINE_FORMATS, is_packed, is_undecided
 from traincast.convergence.logs.log import Log
 from traincast.convergence.logs.reading import LineReader, Reading, log_in, read_runs
@@ -35,6 +35,7 @@ class LogFollower:
         self._start, self._last = b"", b""  # the first bytes, and the last that were read
         self._first_step: float | None = None
         self._seen: object = None
+        self._events: EventFiles = {}
         self._n_anew = 0
         self.waits_for: str | None = None
 
@@ -68,7 +69,13 @@ class LogFollower:
             if not isinstance(error, NothingLoggedError) and not self._is_only_begun():
                 raise
             self.waits_for = str(error)
+            if self._first_step is None and self._format is not None:
+                self._forget()  # the first lines may not have shown what format it is
             return None
+
+    def _forget(self) -> None:
+        self._format, self._reader = None, None
+        self._offset, self._kept, self._start, self._last = 0, b"", b"", b""
 
     def _is_only_begun(self) -> bool:
         """Nothing, or no whole row yet."""
@@ -101,11 +108,9 @@ class LogFollower:
     def _begin_anew(self, file: BinaryIO, format: str) -> None:
         self._offset, self._kept, self._start, self._last = 0, b"", b"", b""
         self._n_anew += 1
-        if self._reader is None:
-            return
         if self._first_step is not None and self._begins_as_early(file, format):
             self._reader = None
-        else:
+        elif self._reader is not None:
             self._reader.resume()
 
     def _begins_as_early(self, file: BinaryIO, format: str) -> bool:
@@ -146,7 +151,7 @@ class LogFollower:
         seen = [(str(path), status.st_mtime_ns, status.st_size) for path in paths for status in [path.stat()]]
         if seen == self._seen:
             return None
-        runs = read_runs(self._path, self._reading)
+        runs = read_runs(self._path, self._reading, known=self._events)
         self._seen = seen
         return runs.chosen(self._run)
 

@@ -127,6 +127,11 @@ def is_rising(metric: str) -> bool:
     return _has(metric, _SHARE) or _has(metric, _POINTS) or _has(metric, _UNBOUNDED)
 
 
+def is_known(metric: str) -> bool:
+    """Whether we know which way is better."""
+    return metric in _SURE or _KNOWN.fullmatch(metric) is not None or is_rising(metric)
+
+
 def is_share(metric: str) -> bool:
     """Whether a metric goes from 0 to 1, and is often written in percent."""
     return _has(metric, _SHARE)

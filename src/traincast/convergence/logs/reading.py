@@ -12,7 +12,7 @@ import numpy as np
 from traincast.convergence.logs import names
 from traincast.convergence.logs.building import Origin, log_of
 from traincast.convergence.logs.csv_rows import CsvReader
-from traincast.convergence.logs.event_files import event_paths
+from traincast.convergence.logs.event_files import EventFiles, event_paths
 from traincast.convergence.logs.event_rows import event_sheets
 from traincast.convergence.logs.formats import FORMATS, format_of, open_log, text_format_of, undamaged
 from traincast.convergence.logs.json_rows import JsonLinesReader, trainer_state
@@ -109,11 +109,13 @@ class Runs:
         return self.log(known[0] if run is None else run)
 
 
-def read_runs(path: str | Path, reading: Reading, on_progress: Progress | None = None) -> Runs:
-    """Everything in a file, before it is made into logs."""
+def read_runs(
+    path: str | Path, reading: Reading, on_progress: Progress | None = None, known: EventFiles | None = None
+) -> Runs:
+    """Everything in a file, before it is made into logs; of event files that are `known`, what is new is read."""
     given = Path(path)
     format = reading.format_for(given)
-    sheets, facts, remarks = _sheets(given, format, reading, on_progress)
+    sheets, facts, remarks = _sheets(given, format, reading, on_progress, {} if known is None else known)
     shown = "wandb" if format in ("csv", "jsonl") and _is_from_wandb(sheets) else format
     return runs_in(sheets, reading.origin(str(path), shown, facts, remarks))
 
@@ -140,12 +142,12 @@ def runs_in(sheets: list[Sheet], origin: Origin) -> Runs:
 
 
 def _sheets(
-    path: Path, format: str, reading: Reading, on_progress: Progress | None
+    path: Path, format: str, reading: Reading, on_progress: Progress | None, known: EventFiles
 ) -> tuple[list[Sheet], Facts, list[str]]:
     if not path.exists():
         raise InputError(f"There is no log '{path}'.")
     if format == "tensorboard":
-        sheets, remarks = event_sheets(event_paths(path) if path.is_dir() else [path], path)
+        sheets, remarks = event_sheets(event_paths(path) if path.is_dir() else [path], path, known)
         return sheets, Facts(), remarks
     with undamaged(path):
         if format == "trainer_state":

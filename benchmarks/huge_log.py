@@ -97,7 +97,8 @@ def main() -> None:
     if options.write:
         about = (
             f"{options.rows:,} rows of `epoch, step, loss, acc`, {os.cpu_count()} cores, Python "
-            f"{platform.python_version()}, numpy {np.__version__}, {datetime.date.today()}."
+            f"{platform.python_version()}, numpy {np.__version__}, {datetime.date.today()}. The machine's load was "
+            f"{os.getloadavg()[0]:.1f} then: above {os.cpu_count()}, the wall time is that of others as well."
         )
         table = f"{START}\n{about}\n\n" + "\n".join(lines) + f"\n{END}"
         text = PAGE.read_text(encoding="utf-8")

@@ -13,6 +13,7 @@ from traincast.units import show_duration, show_percent
 Floats = NDArray[np.float64]
 
 _FEWEST = 12  # points, before a shape is judged
+_MOST = 100_000  # points that are looked at: more tell no more
 _RISES = 0.1  # of the best: less may be noise, or a larger learning rate
 _NOISES = 4.0
 _STILL = 0.005  # of the value: what a plateau moves
@@ -36,12 +37,13 @@ def learning_alarms(series: Series, curve: Curve | None, unit: str = "step") -> 
     if len(series) < _FEWEST:
         return alarms
     sign = -1.0 if series.is_rising else 1.0
-    blocks = [float(np.median(part)) for part in np.array_split(sign * series.values, min(20, len(series) // 3))]
+    values = series.values[:: 1 + len(series) // _MOST]
+    blocks = [float(np.median(part)) for part in np.array_split(sign * values, min(20, len(values) // 3))]
     best, now = min(blocks), blocks[-1]
-    if now - best > max(_RISES * abs(best), _NOISES * _noise(series.values)):
+    if now - best > max(_RISES * abs(best), _NOISES * _noise(values)):
         word = "falls" if sign < 0 else "rises"
         alarms.append(f"Diverging: '{series.name}' {word}, from {sign * best:.4g} at its best to {sign * now:.4g} now.")
-    elif curve is not None and _is_still(series.values) and not _gains(curve, series):
+    elif curve is not None and _is_still(values) and not _gains(curve):
         alarms.append(f"Plateau: '{series.name}' stays at {sign * now:.4g}, and the forecast hardly moves it.")
     return alarms
 
@@ -90,7 +92,7 @@ def _is_still(values: Floats) -> bool:
     return bool(abs(before - now) < max(_STILL * abs(before), _noise(values) / np.sqrt(quarter)))
 
 
-def _gains(curve: Curve, series: Series) -> bool:
+def _gains(curve: Curve) -> bool:
     """Whether the forecast still moves: until the end of the run, or for as many steps as there were."""
     end = curve.total_steps or 2.0 * curve.last_step
     here, there = curve.predict(np.array([curve.last_step, max(end, curve.last_step)]))  # type: ignore[misc]

@@ -20,6 +20,7 @@ FAMILIES = ("auto", "optimus")
 Kind = Literal["loss", "accuracy", "reward"]
 Rates = LearningRate | str | float
 _FEW = 8
+_MOST = 100_000  # values of which a median is taken: more tell no more
 
 
 def kind_of(metric: str) -> Kind:
@@ -183,17 +184,18 @@ def _raised(points: Points) -> float:
 
 def _told(curve: Curve, points: Points) -> Curve:
     """With a word on what was fitted, where that is no ordinary curve."""
-    values, quarter = points.values, max(2, len(points.values) // 4)
+    values = points.values[:: 1 + len(points.values) // _MOST]
+    quarter = max(2, len(values) // 4)
     first, last = float(np.median(values[:quarter])), float(np.median(values[-quarter:]))
     warnings = list(curve.warnings)
-    if np.ptp(values) <= 1e-9 * max(abs(first), 1e-12):
+    if np.ptp(points.values) <= 1e-9 * max(abs(first), 1e-12):
         warnings.append(f"All values are {values[0]:g}: there is no curve to continue.")
-    elif not curve.is_rising and last > first + 2.0 * points.noise() * abs(first):
+    elif not curve.is_rising and last > first and last > first + 2.0 * points.noise() * abs(first):
         warnings.append(
             f"The loss rises, from {first:.3g} to {last:.3g}: it is continued as it is now, and may diverge."
         )
     elif curve.is_rising and last < first:
         warnings.append(f"The accuracy falls, from {first:.3g} to {last:.3g}: it is continued as it is now.")
-    if len(values) < _FEW:
-        warnings.append(f"{len(values)} points tell little of a curve's shape.")
+    if len(points.values) < _FEW:
+        warnings.append(f"{len(points.values)} points tell little of a curve's shape.")
     return replace(curve, warnings=tuple(warnings))

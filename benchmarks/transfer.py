@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import csv
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -49,7 +50,8 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="write docs/transfer.md and its images")
     options = parser.parse_args()
     seeds = options.data / "seeds"
-    fits = read_fits(seeds / "optimus_fits.csv", split="train", families=FAMILIES)
+    read = read_fits(seeds / "optimus_fits.csv", split="train")
+    fits = tuple(replace(fit, family=FAMILIES.get(fit.model, fit.family)) for fit in read)
     held = {fit.n_layers: leave_out(fits, fit.n_layers) for fit in fits}
     asked = held[ASKED]
     speeds = speed_models(seeds / "optimus_speed_coefficients.csv")

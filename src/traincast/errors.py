@@ -5,6 +5,7 @@ TraincastError
 │   ├── UnknownModelError     a model name or path that leads nowhere
 │   └── UnknownDeviceError    a device name that is not in the table, or could mean several
 ├── FileFormatError           a file that is truncated, foreign or of another version
+│   └── NothingLoggedError    a log without a row that tells of learning, which may still come
 ├── DownloadError             a file that could not be fetched whole, or is not the one that was asked for
 ├── StoreError                a store of measurements that cannot be read or written now (disk full, locked)
 ├── MissingExtraError         an optional package that this question needs is not installed
@@ -44,6 +45,10 @@ class UnknownDeviceError(InputError):
 
 class FileFormatError(TraincastError):
     """A file that is truncated, foreign or of another version."""
+
+
+class NothingLoggedError(FileFormatError):
+    """A log without a row that tells of learning. It may still come: whoever watches the log waits."""
 
 
 class DownloadError(TraincastError):

@@ -106,3 +106,29 @@ def test_a_log_without_a_clock_has_no_bill(log, capsys):
     log.write_text("\n".join(line.rpartition(",")[0] for line in log.read_text().splitlines()))
     found = answer(capsys, log, "--total-steps", 10_000, "--price", 36)
     assert (found["spent_s"], found["spent_usd"]) == (None, None)
+
+
+def test_odd_columns_and_formats_may_be_told(tmp_path, capsys):
+    file = tmp_path / "odd.csv"
+    rows = "\n".join(f"{step},{loss:.5f}" for step, loss in zip(STEPS, LOSSES, strict=True))
+    file.write_text(f"tick,l2\n{rows}\n")
+    told = ("--format", "csv", "--column", "step=tick", "--column", "val_loss=l2")
+    found = answer(capsys, file, *told, "--total-steps", 10_000)
+    assert (found["step"], found["metric"], found["split"]) == (4000.0, "loss", "validation")
+    assert run(["watch", str(file), *told, "--once"]) == 0
+    assert run(["converge", str(file), "--column", "step"]) == 2
+    assert "--column 'step' should be a meaning and a column's name" in capsys.readouterr().err
+
+
+def test_a_target_in_percent_does_not_stop_a_good_run(tmp_path, capsys):
+    """The log is in percent, and so is the target."""
+    file = tmp_path / "log.csv"
+    rows = "\n".join(f"{step},{95 - 60 * (step / 100) ** -0.7:.3f}" for step in STEPS)
+    file.write_text(f"step,val_acc\n{rows}\n")
+    asked = ("--metric", "accuracy", "--target", "92", "--total-steps", "10000")
+    assert run(["watch", str(file), "--once", *asked, "--stop-if", "p(target) < 0.05"]) == 0
+    capsys.readouterr()
+    found = answer(capsys, file, *asked)
+    assert found["arrival"]["target"] == 0.92
+    assert run(["converge", str(file), "--metric", "accuracy", "--target", "920"]) == 2
+    assert "a target of 920 is not in between" in capsys.readouterr().err

@@ -80,6 +80,8 @@ FLAGS = {
         "--price",
         "--step-s",
         "--pattern",
+        "--format",
+        "--column",
         "--run",
         "--like",
         "--relation-from",
@@ -103,6 +105,8 @@ FLAGS = {
         "--stop-if",
         "--once",
         "--pattern",
+        "--format",
+        "--column",
         "--run",
     }
     | OUTPUT_FLAGS,

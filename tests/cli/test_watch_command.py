@@ -119,6 +119,77 @@ def test_a_metric_that_comes_later_is_waited_for(tmp_path, capsys, grow):
     assert told_.out.startswith("step 100 of 100 (100.0 %), validation accuracy 0.0")
 
 
+PREAMBLE = {
+    "text": "".join(f"layer.{number}.weight  [64, 64]\n" for number in range(200)),
+    "jsonl": "".join(f'{{"config_{number}": {number}}}\n' for number in range(200)),
+    "mlperf": "".join(f':::MLL 1.0 opt_{number}: {{"value": {number}}}\n' for number in range(200)),
+}
+
+
+@pytest.mark.parametrize(
+    ("preamble", "row"),
+    [
+        ("text", "step {step} loss {loss}\n"),
+        ("jsonl", '{{"step": {step}, "loss": {loss}}}\n'),
+        ("mlperf", ':::MLL {step}.0 eval_loss: {{"value": {loss}, "metadata": {{"epoch_num": {step}}}}}\n'),
+    ],
+)
+def test_a_run_that_has_only_told_of_itself_is_waited_for(tmp_path, capsys, grow, preamble, row):
+    file = tmp_path / "run.log"
+    file.write_text(PREAMBLE[preamble])
+    grow(append(file, [row.format(step=step, loss=1 + 1 / step) for step in range(1, 101)]))
+    seen = told(capsys, file, "--total-steps", 100)
+    assert "Waiting: '" in seen.err
+    assert " 100 of 100" in seen.out
+    file.write_text(PREAMBLE[preamble])
+    assert told(capsys, file, "--once", code=2).err.count("\n") == 1
+
+
+def test_what_a_log_is_may_show_behind_its_preamble(tmp_path, capsys, grow):
+    file = tmp_path / "run.log"
+    file.write_text(PREAMBLE["text"])
+    row = ':::MLL {step}.0 eval_accuracy: {{"value": {value}, "metadata": {{"epoch_num": {step}}}}}\n'
+    grow(append(file, [row.format(step=step, value=1 - 1 / step) for step in range(1, 11)]))
+    seen = told(capsys, file, "--epochs", 10)
+    assert seen.out.startswith("epoch 10 of 10 (100.0 %), validation accuracy")
+
+
+def test_a_pattern_that_matches_later_is_waited_for(tmp_path, capsys, grow):
+    file = tmp_path / "run.log"
+    file.write_text("loading\nstill loading\n")
+    grow(append(file, [f"#{step} :: {1 + 1 / step}\n" for step in range(1, 101)]))
+    seen = told(capsys, file, "--total-steps", 100, "--pattern", r"#(?P<step>\d+) :: (?P<loss>\S+)")
+    assert "matches no line" in seen.err
+    assert seen.out.startswith("step 100 of 100")
+
+
+def test_a_file_that_is_old_and_has_no_metric_is_not_waited_for(tmp_path, capsys):
+    file = tmp_path / "run.log"
+    file.write_text(PREAMBLE["text"])
+    an_hour_ago = time.time() - 3600
+    os.utime(file, (an_hour_ago, an_hour_ago))
+    assert "give a pattern" in told(capsys, file, code=2).err
+
+
+def test_words_of_a_schedule_wait_for_the_length_of_an_epoch(tmp_path, capsys, grow):
+    file = tmp_path / "run.csv"
+    file.write_text("epoch,step,loss\n" + "".join(f"0,{step},{3 / step:.3f}\n" for step in range(1, 9)))
+    grow(append(file, [f"{epoch},{step},0.3\n" for epoch in (1, 2) for step in range(1, 11)]), lambda: None)
+    with pytest.raises(AssertionError, match="nothing more happens"):
+        told(capsys, file, "--epochs", 90, "--lr", "cosine")
+    assert "of 900" in capsys.readouterr().out
+
+
+def test_lightning_is_watched_beyond_its_first_validation(tmp_path, capsys, grow):
+    file = tmp_path / "metrics.csv"
+    first = [f"0,{step},{2 / (1 + step):.4f}" for step in range(9, 100, 10)]
+    later = [f"1,{step},{2 / (1 + step):.4f}," for step in range(109, 200, 10)]
+    file.write_text("\n".join(["epoch,step,train_loss", *first]) + "\n")
+    lines = ["epoch,step,train_loss,val_loss", *(f"{line}," for line in first), "0,99,,0.5", *later]
+    grow(lambda: file.write_text("\n".join(lines) + "\n"))
+    assert "step 199 of 200" in told(capsys, file, "--total-steps", 200).out
+
+
 def test_a_restart_is_followed(log, capsys, grow):
     grow(append(log, rows(310, 350, late_s=5000.0)), append(log, rows(360, 600, late_s=5000.0)))
     told_ = told(capsys, log, "--total-steps", 600)

@@ -1,10 +1,13 @@
 """A curve is an ensemble: its answers to different questions come from the same members."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from traincast.convergence.answer import Speed, arrival
 from traincast.convergence.curves.curve import Curve, weighted_quantiles
 from traincast.errors import InputError
 
@@ -87,3 +90,20 @@ def test_a_step_that_is_none_is_refused(step):
 def test_a_target_that_is_no_number_is_refused():
     with pytest.raises(InputError, match="A target is a finite number"):
         lines([0.1]).steps_to(np.nan)
+
+
+def test_an_arrival_asks_every_member_once_and_says_what_the_curve_says():
+    curve, asked = lines([0.1, 0.2, 0.3], total_steps=60.0), []
+
+    class Counted(Lines):
+        def values(self, steps):
+            asked.append(len(steps))
+            return super().values(steps)
+
+    counted = replace(curve, members=Counted([10.0] * 3, [0.1, 0.2, 0.3]))
+    found = arrival(counted, 4.0, speed=Speed(step_s=2.0, log_sd=0.0, source="told"))
+    assert len(asked) == 1
+    assert found.steps.p50 == curve.steps_to(4.0)
+    assert (found.steps.p10, found.steps.p90) == curve.interval_to(4.0)
+    assert found.probability == curve.probability_of(4.0)
+    assert found.from_now_s.p50 == pytest.approx(2.0 * (found.steps.p50 - 10.0))

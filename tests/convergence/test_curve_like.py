@@ -114,3 +114,19 @@ def test_a_log_is_continued_as_other_logs_went(tmp_path):
     earlier = [write(f"{number}.csv", *one, 200) for number, one in enumerate(siblings([0.8, 1.0, 1.2]))]
     status = tc.converge(own, total_steps=200, like=earlier)
     assert status.curve.predict(200) == pytest.approx(losses[-1], rel=0.05)
+
+
+def test_a_run_of_a_file_is_not_its_own_sibling_and_others_need_no_run(tmp_path, monkeypatch):
+    """Of a file with several runs, all others are siblings; one that is named has a run, those beside it need none."""
+    names = ("first", "second", "own")
+    rows = [
+        f"{name},{int(step)},{loss:.6f}"
+        for name, one in zip(names, siblings([0.8, 1.2, 1.0]), strict=True)
+        for step, loss in zip(*(values[: 100 if name == "own" else 200] for values in one), strict=True)
+    ]
+    (tmp_path / "runs.csv").write_text("\n".join(["run,step,loss", *rows]) + "\n")
+    lone = "\n".join(f"{int(step)},{loss:.6f}" for step, loss in zip(*siblings([1.1])[0], strict=True))
+    (tmp_path / "lone.csv").write_text(f"step,loss\n{lone}\n")
+    monkeypatch.chdir(tmp_path)
+    status = tc.converge("runs.csv", total_steps=200, reading={"run": "own"}, like=[tmp_path / "runs.csv", "lone.csv"])
+    assert status.curve.parameters == {"siblings": 3.0}

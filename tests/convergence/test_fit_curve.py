@@ -277,3 +277,55 @@ def test_a_function_of_the_step_is_asked_beyond_what_was_logged():
     falls = tc.fit_curve(STEPS, losses, learning_rate=lambda step: 1.0 if step < 6_000 else 0.1)
     stays = tc.fit_curve(STEPS, losses, learning_rate=0.1)
     assert falls.predict(9_000) < 0.9 * stays.predict(9_000)
+
+
+def test_the_law_of_optimus_is_fitted_to_what_an_accuracy_lacks():
+    accuracies = 1 - 1 / (0.004 * STEPS + 1.2) - 0.05
+    curve = tc.fit_curve(STEPS, accuracies, "optimus", metric="accuracy")
+    assert curve.is_rising
+    assert curve.predict(20_000) == pytest.approx(1 - 1 / (0.004 * 20_000 + 1.2) - 0.05, abs=0.01)
+    assert curve.parameters == pytest.approx({"b0": 0.004, "b1": 1.2, "b2": 0.05}, rel=0.01)
+    assert curve.steps_to(accuracies[-1] + 0.01) > STEPS[-1]
+    assert curve.warnings[0].startswith("The law of Optimus is of losses")
+
+
+def test_options_that_do_not_go_together_are_told_or_refused():
+    losses = power(STEPS)
+    told = tc.fit_curve(STEPS, losses, "optimus", learning_rate={0: 0.1}).warnings
+    assert any("knows no learning rate" in warning for warning in told)
+    for more in ({"family": "optimus"}, {"learning_rate": {0: 0.1}}):
+        with pytest.raises(InputError, match="has no family and no learning rate"):
+            tc.fit_curve(STEPS, losses, total_steps=10_000, like=[(STEPS, losses)], **more)
+
+
+def test_what_the_values_are_may_be_said_by_any_name():
+    rising = 0.9 - 0.5 * (STEPS / STEPS[0]) ** -0.5
+    assert tc.fit_curve(STEPS, rising, metric="eval_f1").is_rising
+    assert not tc.fit_curve(STEPS, rising, metric="val_loss").is_rising
+    guessed = tc.fit_curve(STEPS, rising)
+    assert guessed.is_rising
+    assert "are taken for accuracies" in guessed.warnings[0]
+    with pytest.raises(InputError, match="There is no metric 'tomato'"):
+        tc.fit_curve(STEPS, rising, metric="tomato")
+
+
+def test_rates_in_words_and_as_one_number():
+    losses = power(STEPS)
+    ends = [
+        tc.fit_curve(STEPS, losses, total_steps=10_000, learning_rate=rate).predict(10_000)
+        for rate in ("cosine", "constant", 0.1, {0: 0.1})
+    ]
+    assert ends[0] < ends[1]
+    assert ends[1:] == pytest.approx([ends[1]] * 3)
+
+
+def test_rates_go_where_their_values_went():
+    """Rows out of order, and one whose loss is no number: the schedule is the same."""
+    steps = np.arange(1.0, 401.0)
+    rates = np.where(steps < 200, 0.1, 0.01)
+    losses = power(steps) * np.where(steps < 200, 1.0, 0.5)
+    ordered = tc.fit_curve(steps, losses, total_steps=800, learning_rate=rates)
+    order = np.random.default_rng(0).permutation(len(steps))
+    losses[37] = np.nan
+    shuffled = tc.fit_curve(steps[order], losses[order], total_steps=800, learning_rate=rates[order])
+    assert shuffled.predict(800) == pytest.approx(ordered.predict(800), rel=0.01)

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import curve_fit
 
-from traincast.convergence.curves.optimus_solver import Floats, OptimusFit, least_squares
+from traincast.convergence.curves.optimus_lines import Floats
+from traincast.convergence.curves.optimus_solver import OptimusFit, least_squares
 
 EPOCHS = 391.0 * np.arange(1, 351)
 

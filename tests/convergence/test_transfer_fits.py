@@ -41,10 +41,9 @@ def test_a_loss_that_falls_within_an_epoch_is_no_degenerate_fit():
     assert not Fit(**fast, counts_epochs=True).is_degenerate
 
 
-def test_the_family_comes_from_the_file_or_from_the_caller(tmp_path):
+def test_the_family_comes_from_the_file(tmp_path):
     path = written(tmp_path, "model,num_layers,family,b0,b1,b2\na,1,thin,0.1,0.5,0\nb,2,thin,0.1,0.5,0\n")
     assert [fit.family for fit in read_fits(path)] == ["thin", "thin"]
-    assert [fit.family for fit in read_fits(path, families={"b": "wide"})] == ["thin", "wide"]
 
 
 def test_training_and_validation_are_told_apart(tmp_path):
@@ -88,11 +87,6 @@ def test_a_file_that_is_not_there_or_not_text(tmp_path):
         (tmp_path / "binary.csv").write_bytes(content)
         with pytest.raises(InputError, match="cannot be read as a text file"):
             read_fits(tmp_path / "binary.csv")
-
-
-def test_a_family_for_a_model_that_is_not_there_is_a_mistake(tmp_path):
-    with pytest.raises(InputError, match="has no model 'vgg'"):
-        read_fits(written(tmp_path, TWO), families={"vgg": "x"})
 
 
 def test_degenerate_fits_are_left_out_and_named():

@@ -9,7 +9,7 @@ import traincast as tc
 from traincast.convergence.transfer.fits import Fit
 from traincast.convergence.transfer.held_out import each_held_out
 from traincast.convergence.transfer.ridge import codes_of, ridge
-from traincast.convergence.transfer.runs import Wanted, read_known_runs
+from traincast.convergence.transfer.runs import Wanted, epochs_until, read_known_runs
 from traincast.convergence.transfer.study import over_sizes
 from traincast.errors import InputError
 from traincast.report.json_ import to_json
@@ -157,3 +157,35 @@ def test_the_plain_ridge_by_hand():
     assert codes == {"A": 0.0}
     assert ridge([row], (5, "A"), "b0", codes) == pytest.approx(9.0)
     assert ridge([row], (5, "A"), "epochs", codes) is None
+
+
+def written(path, header, rows):
+    path.write_text("\n".join([header, *rows]) + "\n")
+    return tc.read_log(path)
+
+
+def test_one_lucky_batch_is_no_target_reached(tmp_path):
+    rows = [f"{step},{step / 100:g},2.0,{0.95 if step == 50 else 0.4 + step / 2000:.4f}" for step in range(1, 1001)]
+    log = written(tmp_path / "log.csv", "step,epoch,loss,acc", rows)
+    assert epochs_until(log, "accuracy", 0.8) == pytest.approx(8.0, abs=0.1)
+    assert epochs_until(log, "accuracy", 0.94) is None
+
+
+def test_what_was_evaluated_counts_before_what_was_trained(tmp_path):
+    rows = [f"{epoch},2.0,{0.1 * epoch:g},{0.05 * epoch:g}" for epoch in range(1, 11)]
+    log = written(tmp_path / "log.csv", "epoch,loss,acc,val_acc", rows)
+    assert epochs_until(log, "accuracy", 0.4) == 8.0
+    assert epochs_until(log, "accuracy", 40) == 8.0
+
+
+def test_epochs_to_a_metric_that_rises(tmp_path):
+    rows = [f"{epoch},2.0,{0.1 * epoch:g}" for epoch in range(1, 11)]
+    assert epochs_until(written(tmp_path / "log.csv", "epoch,loss,val_f1", rows), "f1", 0.8) == 8.0
+
+
+def test_epochs_of_the_table_are_not_those_of_another_target(table):
+    """The first runs have logs; what a column says of epochs was to a target that nobody knows."""
+    text = table.read_text().splitlines()
+    table.write_text("\n".join([text[0], *(line + "99" if line.endswith(",") else line for line in text[1:])]) + "\n")
+    first, *_ = read_known_runs(table, Wanted(target=0.6))
+    assert first.fit.epochs < 40

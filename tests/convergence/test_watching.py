@@ -132,10 +132,10 @@ def test_a_step_that_takes_longer_than_expected_is_told_with_its_factor():
 
 def test_waiting_for_data_is_told_where_the_log_has_it():
     def waits(seconds):
-        return Series(name="w", metric="data_wait_s", split="train", steps=STEPS, values=np.full(len(STEPS), seconds))
+        return Series(name="w", metric="data_wait", split="train", steps=STEPS, values=np.full(len(STEPS), seconds))
 
-    assert alarms(log_of(more=(waits(1.0),))) == ["Input-bound"]
-    assert alarms(log_of(more=(waits(0.1),))) == []
+    assert alarms(log_of(data_wait=waits(1.0))) == ["Input-bound"]
+    assert alarms(log_of(data_wait=waits(0.1))) == []
 
 
 def test_a_log_that_is_silent_for_long_is_told():
@@ -235,3 +235,94 @@ def test_right_after_a_restart_the_time_left_is_that_of_the_steps_to_repeat(tmp_
     assert after.left_s.p50 == pytest.approx(1170.0, rel=0.02)
     assert after.pace.downtime_s == pytest.approx(3800.0, rel=0.02)
     assert any("went back once" in remark for remark in after.remarks)
+
+
+def accuracies(values, *, metric="accuracy", split="validation"):
+    series = Series(name=metric, metric=metric, split=split, steps=STEPS, values=np.asarray(values, float))
+    return Log(path="run.csv", format="csv", series=(series,))
+
+
+RISING = 0.95 - 0.8 * (STEPS / 10.0) ** -0.5
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "f1", "auc", "map50", "top5", "bleu", "rouge_l", "iou", "reward"])
+def test_metrics_that_are_better_when_higher_rise_and_do_not_diverge(metric):
+    scale = {"bleu": 40.0, "rouge_l": 100.0, "reward": 300.0}.get(metric, 1.0)
+    offset = -200.0 if metric == "reward" else 0.0
+    log = accuracies(scale * RISING + offset, metric=metric)
+    high, low = (status_of(log, Asked(metric=metric, target=scale * goal + offset)) for goal in (0.94, 0.3))
+    assert high.curve.is_rising
+    assert not high.warnings
+    assert high.arrival.steps.p50 > 1000
+    assert (low.arrival.probability, low.arrival.steps.p50 < 100) == (1.0, True)
+    assert high.curve.predict(1000.0) == pytest.approx(scale * RISING[-1] + offset, rel=0.02)
+
+
+def test_a_metric_that_should_rise_and_falls_is_diverging():
+    (told,) = status_of(accuracies(RISING[::-1], metric="f1"), Asked(metric="f1")).warnings
+    assert told.startswith("Diverging: 'f1' falls")
+
+
+@pytest.mark.parametrize(
+    ("metric", "scale", "target", "meant"),
+    [("accuracy", 1.0, 92, 0.92), ("top5", 1.0, 92, 0.92), ("bleu", 40.0, 0.3, 30.0), ("accuracy", 1.0, 0.92, 0.92)],
+)
+def test_a_target_in_percent_and_one_as_a_fraction_are_the_same(metric, scale, target, meant):
+    status = status_of(accuracies(scale * RISING, metric=metric), Asked(metric=metric, target=target))
+    assert status.arrival.target == pytest.approx(meant)
+    assert any("is taken for" in remark for remark in status.remarks) == (target != meant)
+
+
+@pytest.mark.parametrize("target", [-0.1, 120.0])
+def test_an_accuracy_that_cannot_be_is_no_target(target):
+    with pytest.raises(InputError, match="goes from 0 to 1, or to 100 in percent"):
+        status_of(accuracies(RISING), Asked(metric="accuracy", target=target))
+
+
+def test_validation_comes_before_training_whatever_is_asked():
+    few = STEPS[::10]
+    more = tuple(
+        Series(name=f"val_{metric}", metric=metric, split="validation", steps=few, values=np.linspace(*ends, len(few)))
+        for metric, ends in (("loss", (2.0, 1.0)), ("accuracy", (0.2, 0.5)))
+    )
+    train = Series(name="acc", metric="accuracy", split="train", steps=STEPS, values=RISING)
+    log = log_of(more=(train, *more))
+    asked = [Asked(), Asked(metric="loss"), Asked(metric="accuracy"), Asked(metric="accuracy", split="train")]
+    assert [status_of(log, one).series.name for one in asked] == ["val_loss", "val_loss", "val_accuracy", "acc"]
+
+
+@pytest.mark.parametrize(
+    "asked", [{"family": "optimus"}, {"learning_rate": "cosine"}], ids=["a family", "a learning rate"]
+)
+def test_a_run_that_is_continued_as_others_went_takes_nothing_else(asked):
+    with pytest.raises(InputError, match="has no family and no learning rate"):
+        Asked(like=(log_of(),), **asked)
+
+
+def test_the_law_of_optimus_knows_no_learning_rate():
+    with pytest.raises(InputError, match="knows no learning rate"):
+        Asked(family="optimus", learning_rate="cosine")
+    assert status_of(log_of(), Asked(family="optimus", total_steps=4000)).end.p50 < 1.5
+
+
+def test_words_of_a_learning_rate_wait_for_the_steps_of_an_epoch():
+    assert status_of(log_of(), Asked(n_epochs=90, learning_rate="cosine")).end is None
+    assert status_of(log_of(steps_per_epoch=100.0), Asked(n_epochs=90, learning_rate="cosine")).end is not None
+
+
+def test_a_silent_run_whose_next_row_would_be_behind_its_end_is_over():
+    """It logs every 10th step from 0 on: the last of 1,010 steps has no row."""
+    assert not status_of(log_of(), Asked(total_steps=1010)).is_over
+    assert status_of(log_of(), Asked(total_steps=1010), silent_s=5000.0).is_over
+    assert not status_of(log_of(), Asked(total_steps=1020), silent_s=5000.0).is_over
+
+
+def test_a_run_that_went_on_beyond_its_length_is_told():
+    status = status_of(log_of(), Asked(total_steps=500, target=1.1))
+    assert any("beyond total_steps" in remark for remark in status.remarks)
+
+
+def test_which_way_is_better_is_told_where_nobody_knows():
+    told = "'tomato' is taken to be better when lower."
+    assert told in status_of(accuracies(RISING, metric="tomato"), Asked(metric="tomato")).remarks
+    assert not status_of(log_of(), Asked()).remarks

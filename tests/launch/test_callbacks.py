@@ -108,6 +108,44 @@ def test_waiting_for_data_is_written_and_other_pauses_are_not(tmp_path, monkeypa
     assert [row["train_data_wait_s"] for row in rows(tmp_path / "run.csv")] == ["0.5", ""]
 
 
+def test_a_log_that_cannot_be_opened_is_told_and_the_run_goes_on(tmp_path):
+    file, told = tmp_path / "mine.csv", []
+    file.write_text("a,b\n1,2\n")
+    reporter = Reporter(file, tell=told.append)
+    reporter.begin(10)
+    reporter.add(1, train_loss=1.0)
+    reporter.tell()
+    assert len(told) == 1
+    assert "no log is written" in told[0]
+    assert "has other columns" in told[0]
+    assert file.read_text() == "a,b\n1,2\n"
+
+
+def test_a_forecast_that_fails_does_not_end_the_run(tmp_path, monkeypatch):
+    told = []
+    reporter = Reporter(tmp_path / "run.csv", tell=told.append)
+    reporter.begin(10)
+    reporter.add(1, train_loss=1.0)
+
+    def stale(*_):
+        raise OSError(116, "Stale file handle")
+
+    monkeypatch.setattr("traincast.launch.callbacks.reporter.LogFollower.poll", stale)
+    reporter.tell()
+    assert "Stale file handle" in told[-1]
+
+
+def test_a_target_may_be_of_another_metric(tmp_path):
+    told = []
+    reporter = Reporter(tmp_path / "run.csv", target=92, metric="accuracy", tell=told.append)
+    reporter.begin(100)
+    for step in range(1, 13):
+        reporter.add(step, train_loss=1.0 / step, val_acc=0.9 - 0.5 / step)
+    reporter.tell()
+    assert "validation accuracy 0.8" in told[-1]
+    assert "p(0.92) " in told[-1]
+
+
 def test_a_disk_that_is_full_ends_the_log_and_not_the_run(tmp_path, monkeypatch):
     told = []
     reporter = Reporter(tmp_path / "run.csv", tell=told.append)
@@ -167,6 +205,8 @@ def test_trainer_events_become_rows(tmp_path):
     assert [row["train_loss"] for row in written] == ["2", "1", "0.66666667", "0.5", ""]
     assert (written[-1]["step"], written[-1]["val_loss"], written[-1]["val_acc"]) == ("4", "0.75", "0.5")
     assert written[0]["total_steps"] == "4"
+    assert written[0]["train_data_wait_s"] == ""
+    assert all(float(row["train_data_wait_s"]) >= 0 for row in written[1:4])  # also if every step is logged
     assert told[-1].startswith("traincast: step 4 of 4 (100.0 %)")
 
 
@@ -246,6 +286,83 @@ def test_a_real_keras_fit_is_logged_with_means_since_the_row_before(tmp_path, mo
     assert told[-1].startswith("traincast: step 12 of 12 (100.0 %), epoch 2.0")
     model.fit(x, x[:, :1], batch_size=8, initial_epoch=2, epochs=3, verbose=0, callbacks=[callback])
     assert tc.read_log(file).find("loss", "train").steps[-1] == 24.0  # 8 batches an epoch, without a validation split
+
+
+@pytest.mark.skipif(not has("keras"), reason="needs keras")
+@pytest.mark.filterwarnings("ignore")
+def test_calls_of_keras_that_are_several_steps_count_as_such(tmp_path, monkeypatch):
+    """As with steps_per_execution=4, which Keras on torch does not have: 10 steps an epoch in three calls."""
+    monkeypatch.setenv("KERAS_BACKEND", "torch")
+    from traincast.launch.callbacks.keras import ForecastCallback
+
+    file = tmp_path / "run.csv"
+    callback = ForecastCallback(file, every_steps=3)
+    callback.set_params({"steps": 10, "epochs": 2})
+    callback.on_train_begin()
+    for epoch in range(2):
+        callback.on_epoch_begin(epoch)
+        for first, last in ((0, 3), (4, 7), (8, 9)):
+            callback.on_train_batch_begin(first)
+            callback.on_train_batch_end(last, {"loss": 2.0})
+        callback.on_epoch_end(epoch, {"loss": 2.0})
+    assert [(row["step"], row["train_loss"]) for row in rows(file)] == [
+        (str(step), "2") for step in (4, 8, 10, 14, 18, 20)
+    ]
+
+
+@pytest.mark.skipif(not has("keras"), reason="needs keras")
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("variable", "of_first", "of_other"),
+    [
+        ("RANK", "0", "1"),
+        ("TF_CONFIG", '{"task": {"type": "worker", "index": 0}}', '{"task": {"type": "worker", "index": 1}}'),
+        (
+            "TF_CONFIG",
+            '{"cluster": {"chief": ["a"]}, "task": {"type": "chief", "index": 0}}',
+            '{"cluster": {"chief": ["a"]}, "task": {"type": "worker", "index": 0}}',
+        ),
+    ],
+)
+def test_only_the_first_process_of_keras_writes(tmp_path, monkeypatch, variable, of_first, of_other):
+    monkeypatch.setenv("KERAS_BACKEND", "torch")
+    from traincast.launch.callbacks.keras import ForecastCallback
+
+    for name, value in (("first.csv", of_first), ("other.csv", of_other)):
+        monkeypatch.setenv(variable, value)
+        callback = ForecastCallback(tmp_path / name)
+        callback.set_params({"steps": 10, "epochs": 1})
+        callback.on_train_begin()
+    assert [file.name for file in tmp_path.iterdir()] == ["first.csv"]
+
+
+@pytest.mark.skipif(not (has("lightning") or has("pytorch_lightning")), reason="needs lightning")
+@pytest.mark.filterwarnings("ignore")
+def test_a_lightning_fit_that_adds_gradients_up_has_the_loss_of_its_batches(tmp_path):
+    import torch
+
+    from traincast.launch.callbacks.lightning import ForecastCallback, _lightning
+
+    class Net(_lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(4, 1)
+
+        def training_step(self, batch, index):
+            return 0.0 * self.layer(batch).mean() + 2.0
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), lr=0.01)
+
+    loader = torch.utils.data.DataLoader(torch.randn(64, 4), batch_size=4)
+    file = tmp_path / "run.csv"
+    trainer = _lightning.Trainer(
+        max_epochs=1, log_every_n_steps=1, accumulate_grad_batches=4, callbacks=[ForecastCallback(file)],
+        accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False,
+        enable_model_summary=False, default_root_dir=str(tmp_path),
+    )  # fmt: skip
+    trainer.fit(Net(), loader)
+    assert [(row["step"], row["train_loss"]) for row in rows(file)] == [(str(step), "2") for step in (1, 2, 3, 4)]
 
 
 @pytest.mark.skipif(not (has("lightning") or has("pytorch_lightning")), reason="needs lightning")

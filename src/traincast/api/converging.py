@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from traincast.convergence.curves.curve import Curve
-    from traincast.convergence.curves.fit import Metric
     from traincast.convergence.curves.schedule import LearningRate
     from traincast.convergence.logs.log import Log
     from traincast.convergence.watching import Status
@@ -28,21 +27,26 @@ def fit_curve(
     *,
     total_steps: float | None = None,
     learning_rate: LearningRate | None = None,
-    metric: Metric | None = None,
+    metric: str | None = None,
     like: Sequence[tuple[ArrayLike, ArrayLike]] = (),
 ) -> Curve:
     """A law through logged losses, or accuracies: `predict`, `interval`, `steps_to`, `interval_to`, `warnings`.
 
     `family` is "auto" (power laws that know what a falling learning rate does) or "optimus" (1/(b0 k + b1) + b2).
-    `learning_rate` is a function of the step, {step: rate from it on}, one rate a logged value, or one a step. `like`
-    are steps and values of earlier whole runs of the same kind: the run is continued as they went.
+    `learning_rate` is a function of the step, {step: rate from it on}, one rate a logged value, one a step, one that
+    stays, or words ("cosine", "0.1,0.01@32000"). `metric` is what the values are by name: "loss", "accuracy", "f1",
+    "reward". `like` are steps and values of earlier whole runs of the same kind: the run is continued as they went,
+    without a family or a learning rate.
     """
-    from traincast.convergence.curves.fit import continue_like
+    from traincast.convergence.curves.fit import continue_like, kind_of
     from traincast.convergence.curves.fit import fit_curve as fit
 
-    if like:
-        return continue_like(steps, losses, like, total_steps=total_steps, metric=metric)
-    return fit(steps, losses, family, total_steps=total_steps, learning_rate=learning_rate, metric=metric)
+    kind = None if metric is None else kind_of(metric)
+    if not like:
+        return fit(steps, losses, family, total_steps=total_steps, learning_rate=learning_rate, metric=kind)
+    if family != "auto" or learning_rate is not None:
+        raise InputError("A run that is continued as others went has no family and no learning rate: leave them out.")
+    return continue_like(steps, losses, like, total_steps=total_steps, metric=kind)
 
 
 def converge(
@@ -54,7 +58,7 @@ def converge(
     family: str = "auto",
     total_steps: float | None = None,
     n_epochs: float | None = None,
-    learning_rate: LearningRate | str | None = None,
+    learning_rate: LearningRate | None = None,
     step: Forecast | float | None = None,
     usd_per_hour: float | None = None,
     like: Sequence[Log | str | Path] = (),
@@ -74,12 +78,14 @@ def converge(
     from traincast.api.logs import read_log
     from traincast.convergence.asked import Asked, length_for, series_for
     from traincast.convergence.curves.points import clean
-    from traincast.convergence.from_loss import accuracy_from_loss
+    from traincast.convergence.from_loss import relation_for
     from traincast.convergence.logs.log import Log
     from traincast.convergence.watching import status_of
 
-    known, *siblings = (one if isinstance(one, Log) else read_log(one, **dict(reading or {})) for one in (log, *like))
-    others = [one for given in relation_from for one in _others(given, log, reading or {})]
+    known = log if isinstance(log, Log) else read_log(log, **dict(reading or {}))
+    siblings, others = (
+        [one for given in some for one in _others(given, log, reading or {})] for some in (like, relation_from)
+    )
     step_s, step_log_sd, usd = _expected(step, usd_per_hour, known)
     asked = Asked(
         metric=metric,
@@ -97,7 +103,7 @@ def converge(
         relation_from=tuple(others),
     )
     # What a run that is watched may still write is told here: too few points, and the steps of an epoch.
-    if accuracy_from_loss(known, asked) is None:
+    if relation_for(known, asked) is None:
         series = series_for(known, asked)
         clean(series.steps, series.values)
     if n_epochs is not None and length_for(known, asked) is None:
@@ -117,7 +123,7 @@ def _others(given: Log | str | Path, log: Log | str | Path, reading: Mapping[str
         return [given]
     how = {name: value for name, value in reading.items() if name not in ("run", "on_progress")}
     runs = read_runs(given, Reading(**how))
-    is_same = not isinstance(log, Log) and Path(given) == Path(log)
+    is_same = not isinstance(log, Log) and Path(given).resolve() == Path(log).resolve()
     return [runs.log(name) for name in runs.sheets if not (is_same and name == (reading.get("run") or ""))]
 
 

@@ -60,6 +60,8 @@ def converge(
         float | None, typer.Option(help="Batch of the run. Default: as logged.", show_default=False)
     ] = None,
     pattern: of_log.Pattern = None,
+    format: of_log.Format = None,
+    column: of_log.Columns = None,
     run: of_log.OneRun = None,
     as_json: AsJson = False,
     html: HtmlFile = None,
@@ -76,6 +78,7 @@ def converge(
 
     if (batch_to is None) != (noise_scale is None) or (batch is not None and batch_to is None):
         raise InputError("--batch-to and --noise-scale go together, and --batch goes with them.")
+    reading = {"pattern": pattern, "format": format, "columns": of_log.columns_of(column), "run": run}
     found = [
         ask(
             file,
@@ -90,7 +93,7 @@ def converge(
             usd_per_hour=usd_per_hour,
             like=like or (),
             relation_from=relation_from or (),
-            reading={"pattern": pattern, "run": run, "steps_per_epoch": steps_per_epoch},
+            reading={**reading, "steps_per_epoch": steps_per_epoch},
         )
         for file in files
     ]

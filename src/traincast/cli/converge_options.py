@@ -4,9 +4,11 @@ from typing import Annotated
 
 import typer
 
+from traincast.errors import InputError
+
 Target = Annotated[float | None, typer.Option(help="The loss or accuracy to reach.", show_default=False)]
 MetricName = Annotated[
-    str | None, typer.Option(help="loss, accuracy or a column's name. Default: a loss.", show_default=False)
+    str | None, typer.Option(help="loss, accuracy, f1 or a column's name. Default: a loss.", show_default=False)
 ]
 Split = Annotated[str | None, typer.Option(help="train, validation or test.", show_default=False)]
 TotalSteps = Annotated[
@@ -31,4 +33,32 @@ UsdPerHour = Annotated[
 Pattern = Annotated[
     str | None, typer.Option(help="Regular expression with named groups, for text logs.", show_default=False)
 ]
+Format = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        help="csv, jsonl, trainer_state, tensorboard, wandb, mlperf or text. Default: found.",
+        show_default=False,
+    ),
+]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column",
+        metavar="MEANING=NAME",
+        help="What a column is: step=it, val_loss=l2. May be repeated.",
+        show_default=False,
+    ),
+]
 OneRun = Annotated[str | None, typer.Option(help="Of a file with several runs: which.", show_default=False)]
+
+
+def columns_of(given: list[str] | None) -> dict[str, str] | None:
+    """What was said of columns, by meaning."""
+    found = {}
+    for text in given or []:
+        meaning, equals, name = text.partition("=")
+        if not (equals and meaning.strip() and name.strip()):
+            raise InputError(f"--column '{text}' should be a meaning and a column's name, such as step=it.")
+        found[meaning.strip()] = name.strip()
+    return found or None

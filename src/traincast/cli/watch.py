@@ -38,6 +38,8 @@ def watch(
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="Look once and end.")] = False,
     pattern: of_log.Pattern = None,
+    format: of_log.Format = None,
+    column: of_log.Columns = None,
     run: of_log.OneRun = None,
     as_json: AsJson = False,
     html: HtmlFile = None,
@@ -71,10 +73,12 @@ def watch(
         usd_per_hour=usd_per_hour,
     )
     rule = None if stop_if is None else read_rule(stop_if, asked)
+    columns = of_log.columns_of(column)
+    reading = Reading(format=format, pattern=pattern, columns=columns, steps_per_epoch=steps_per_epoch)
     with display_for(as_json=as_json, once=once) as display:
         own = Watch(
             file,
-            LogFollower(file, Reading(pattern=pattern, steps_per_epoch=steps_per_epoch), run=run),
+            LogFollower(file, reading, run=run),
             asked,
             rule,
             display,

@@ -11,7 +11,7 @@ from traincast.convergence.alarms import silence_alarms
 from traincast.convergence.asked import Asked, series_for
 from traincast.convergence.stopping import N_IN_A_ROW, StopRule
 from traincast.convergence.watching import status_of
-from traincast.errors import InputError
+from traincast.errors import FileFormatError, InputError
 
 if TYPE_CHECKING:
     from traincast.cli.watch_screen import Display
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from traincast.convergence.watching import Status
 
 OVER, STOPPED = 0, 3
+_YOUNG_S = 600.0  # a file that was written within so long may still get its first rows
 
 
 @dataclass(slots=True)
@@ -39,6 +40,8 @@ class Watch:
         """One look; a rule that holds now is enough."""
         log = self.follower.poll()
         if log is None:
+            if self.follower.waits_for is not None:
+                raise FileFormatError(self.follower.waits_for)
             raise InputError(
                 f"'{self.path}' has no row yet." if self.path.exists() else f"There is no log '{self.path}'."
             )
@@ -53,10 +56,10 @@ class Watch:
                 self._wait()
             elif self._is_there(log):
                 self._update(log)
-                if self.status is not None and self.status.is_over:
-                    return OVER
-                if stopped := self._stop(n_needed=N_IN_A_ROW):
-                    return stopped
+            if self.status is not None and self.status.is_over:
+                return OVER
+            if log is not None and (stopped := self._stop(n_needed=N_IN_A_ROW)):
+                return stopped
             time.sleep(interval_s)
 
     def _is_there(self, log: Log) -> bool:
@@ -69,20 +72,25 @@ class Watch:
         return True
 
     def _update(self, log: Log) -> None:
-        written_s = self.path.stat().st_mtime if self.status is None and self.path.exists() else time.time()
+        written_s = (self.follower.written_at_s if self.status is None else None) or time.time()
         self.changed_at_s = written_s
         self.status = status_of(log, self.asked, silent_s=time.time() - written_s)
         self.n_held = self.n_held + 1 if self.rule is not None and self.rule.holds(self.status) else 0
         self.display.update(self.status)
 
     def _wait(self) -> None:
+        missing = self.follower.waits_for
         if self.status is None:
-            self.display.tell(f"Waiting for {'the first rows of ' if self.path.exists() else ''}'{self.path}'.")
+            if missing is not None and time.time() - (self.follower.written_at_s or 0.0) > _YOUNG_S:
+                raise FileFormatError(missing)
+            of_file = f"Waiting for {'the first rows of ' if self.path.exists() else ''}'{self.path}'."
+            self.display.tell(of_file if missing is None else f"Waiting: {missing}")
             return
-        silent = silence_alarms(self.status.pace, time.time() - self.changed_at_s)
+        silent_s = time.time() - self.changed_at_s
+        silent = silence_alarms(self.status.pace, silent_s)
         others = [sentence for sentence in self.status.warnings if not sentence.startswith("Silent")]
         if silent:
-            self.status = replace(self.status, warnings=(*others, *silent))
+            self.status = replace(self.status, warnings=(*others, *silent), silent_s=silent_s)
             self.display.update(self.status)
 
     def _stop(self, *, n_needed: int) -> int:

@@ -13,6 +13,7 @@ from traincast.units import show_duration, show_percent
 Floats = NDArray[np.float64]
 
 _FEWEST = 12  # points, before a shape is judged
+_MOST = 100_000  # points that are looked at: more tell no more
 _RISES = 0.1  # of the best: less may be noise, or a larger learning rate
 _NOISES = 4.0
 _STILL = 0.005  # of the value: what a plateau moves
@@ -21,7 +22,6 @@ _SLOWER = 1.15
 _WAITS = 0.2
 _SILENT = 10.0  # times the usual time between rows
 _SILENT_S = 60.0
-WAITS = ("data_wait_s", "data_wait", "data_time", "data_time_s", "data_s", "dataloader_wait", "dataloader_time")
 
 
 def smoothed(series: Series) -> float:
@@ -36,13 +36,14 @@ def learning_alarms(series: Series, curve: Curve | None, unit: str = "step") -> 
         alarms.append(f"Diverged: '{series.name}' is not finite since {unit} {series.first_not_finite_step:,.6g}.")
     if len(series) < _FEWEST:
         return alarms
-    sign = -1.0 if series.metric.startswith("accuracy") else 1.0
-    blocks = [float(np.median(part)) for part in np.array_split(sign * series.values, min(20, len(series) // 3))]
+    sign = -1.0 if series.is_rising else 1.0
+    values = series.values[:: 1 + len(series) // _MOST]
+    blocks = [float(np.median(part)) for part in np.array_split(sign * values, min(20, len(values) // 3))]
     best, now = min(blocks), blocks[-1]
-    if now - best > max(_RISES * abs(best), _NOISES * _noise(series.values)):
+    if now - best > max(_RISES * abs(best), _NOISES * _noise(values)):
         word = "falls" if sign < 0 else "rises"
         alarms.append(f"Diverging: '{series.name}' {word}, from {sign * best:.4g} at its best to {sign * now:.4g} now.")
-    elif curve is not None and _is_still(series.values) and not _gains(curve, series):
+    elif curve is not None and _is_still(values) and not _gains(curve):
         alarms.append(f"Plateau: '{series.name}' stays at {sign * now:.4g}, and the forecast hardly moves it.")
     return alarms
 
@@ -57,7 +58,7 @@ def speed_alarms(log: Log, pace: Pace | None, expected_s: float | None) -> list[
             f"Slower than forecast: {one_of(log.unit)} takes {show_duration(pace.step_s)}, "
             f"{pace.step_s / expected_s:.2f} times the expected {show_duration(expected_s)}."
         )
-    waits = next((one for one in log.series if one.metric in WAITS), None)
+    waits = log.data_wait
     if waits is not None:
         share = float(np.mean(waits.values[-max(3, len(waits) // 5) :])) / pace.step_s
         if share > _WAITS:
@@ -91,7 +92,7 @@ def _is_still(values: Floats) -> bool:
     return bool(abs(before - now) < max(_STILL * abs(before), _noise(values) / np.sqrt(quarter)))
 
 
-def _gains(curve: Curve, series: Series) -> bool:
+def _gains(curve: Curve) -> bool:
     """Whether the forecast still moves: until the end of the run, or for as many steps as there were."""
     end = curve.total_steps or 2.0 * curve.last_step
     here, there = curve.predict(np.array([curve.last_step, max(end, curve.last_step)]))  # type: ignore[misc]

@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from traincast.convergence.curves.curve import Curve, weighted_quantiles
+from traincast.convergence.curves.curve import LEVELS, Curve, Floats, weighted_quantiles
 from traincast.errors import InputError
 from traincast.lognormal import FIFTHS_SDS, p90_factor
-
-_LEVELS = (0.1, 0.5, 0.9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +63,13 @@ def arrival(
     unit: str = "step",
 ) -> Arrival:
     """The target, as every member of the curve and every likely pace sees it."""
-    low, high = curve.interval_to(target)
-    steps = Range(low, curve.steps_to(target), high)
-    from_now = None if speed is None else seconds_between(curve, target, speed)
+    reached = curve.crossings(target)  # of every member, once: it takes longer than the fit
+    steps = Range(*curve.quantiles_of(reached).tolist())
+    from_now = None if speed is None else _seconds_until(curve, reached, speed)
     cost = None if from_now is None or speed is None or speed.usd_per_s is None else from_now.times(speed.usd_per_s)
     return Arrival(
         target=target,
-        probability=curve.probability_of(target),
+        probability=curve.share_within(reached),
         steps=steps,
         epochs=steps if unit == "epoch" else steps.times(1.0 / steps_per_epoch) if steps_per_epoch else None,
         from_now_s=from_now,
@@ -80,13 +78,13 @@ def arrival(
     )
 
 
-def seconds_between(curve: Curve, target: float, speed: Speed) -> Range:
+def _seconds_until(curve: Curve, reached: Floats, speed: Speed) -> Range:
     """From the last logged step to the target: steps and pace vary on their own, so their distributions multiply."""
-    steps = np.maximum(curve.crossings(target) - curve.last_step, 0.0)
+    steps = np.maximum(reached - curve.last_step, 0.0)
     paces_s = speed.step_s * np.exp(np.array(FIFTHS_SDS) * speed.log_sd)
     seconds = (steps[:, None] * paces_s[None, :]).ravel()
     weights = np.repeat(curve.weights, len(paces_s)) / len(paces_s)
-    low, middle, high = weighted_quantiles(seconds[:, None], weights, _LEVELS)[:, 0]
+    low, middle, high = weighted_quantiles(seconds[:, None], weights, LEVELS)[:, 0]
     return Range(float(low), float(middle), float(high))
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traincast.convergence.asked import Asked, curve_for
+from traincast.convergence.asked import Asked, best_of, curve_for
 from traincast.convergence.curves.curve import Curve
 from traincast.convergence.curves.normal import normal_quantiles, spread_out
 from traincast.convergence.curves.points import FEWEST
@@ -40,14 +40,43 @@ class MappedMembers:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class FromLoss:
-    """A series of accuracies that were not logged, and their curve."""
+class LossRelation:
+    """A loss, and how the accuracy of a split follows from it."""
 
-    series: Series
-    curve: Curve
+    loss: Series
+    relation: Relation
+    split: str
+
+    @property
+    def series(self) -> Series:
+        """The accuracies that were not logged."""
+        return Series(
+            name=f"accuracy from '{self.loss.name}'",
+            metric=METRIC,
+            split=self.split,
+            steps=self.loss.steps,
+            values=self.relation.accuracies(self.loss.values),
+            epochs=self.loss.epochs,
+            seconds=self.loss.seconds,
+            kind=METRIC,
+        )
+
+    def curve(self, log: Log, asked: Asked) -> Curve:
+        """The curve of the loss, mapped."""
+        curve = curve_for(log, self.loss, asked)
+        n_members = len(curve.weights)
+        errors = (normal_quantiles(spread_out(n_members, math.sqrt(root))) for root in (3.0, 7.0))
+        how = f"Accuracy from loss: the curve of '{self.loss.name}', through {self.relation}."
+        return replace(
+            curve,
+            family=f"{curve.family}, {METRIC}",
+            members=MappedMembers(curve, self.relation, *errors),
+            is_rising=True,
+            warnings=(how, *curve.warnings),
+        )
 
 
-def accuracy_from_loss(log: Log, asked: Asked) -> FromLoss | None:
+def relation_for(log: Log, asked: Asked) -> LossRelation | None:
     """Where an accuracy is asked for and siblings are given, or the log has too few; else None."""
     wanted = metric_of(asked.metric or "")
     if wanted is None or wanted.metric != "accuracy":
@@ -70,13 +99,13 @@ def accuracy_from_loss(log: Log, asked: Asked) -> FromLoss | None:
     seen = loss.values[loss.steps >= 0.5 * (loss.steps[0] + loss.steps[-1])]
     is_same_data = loss.split == (split or loss.split)
     relation = learn_relation(own, others, below=float(np.quantile(seen, 0.9)), is_same_data=is_same_data)
-    return _mapped(loss, curve_for(log, loss, asked), relation, split or loss.split)
+    return LossRelation(loss, relation, split or loss.split)
 
 
 def _accuracy(log: Log, split: str | None) -> Series | None:
     if not any(one.metric == "accuracy" and split in (None, one.split) for one in log.series):
         return None
-    return log.find("accuracy", split)
+    return best_of(log, "accuracy", split)
 
 
 def _loss(logs: Sequence[Log], split: str | None) -> Series | None:
@@ -96,33 +125,3 @@ def _loss(logs: Sequence[Log], split: str | None) -> Series | None:
 def _is_sparse(accuracy: Series | None, loss: Series) -> bool:
     n_logged = 0 if accuracy is None else len(accuracy)
     return FEWEST_PAIRS <= n_logged < _FEW and len(loss) >= _DENSER * n_logged and bool(loss.values.min() > 0)
-
-
-def _mapped(loss: Series, curve: Curve, relation: Relation, split: str) -> FromLoss:
-    n_members = len(curve.weights)
-    errors = (normal_quantiles(spread_out(n_members, math.sqrt(root))) for root in (3.0, 7.0))
-    series = Series(
-        name=f"accuracy from '{loss.name}'",
-        metric=METRIC,
-        split=split,
-        steps=loss.steps,
-        values=relation.accuracies(loss.values),
-        epochs=loss.epochs,
-        seconds=loss.seconds,
-        kind=METRIC,
-    )
-    how = f"Accuracy from loss: the curve of '{loss.name}', through {relation}."
-    return FromLoss(
-        series,
-        Curve(
-            family=f"{curve.family}, {METRIC}",
-            members=MappedMembers(curve, relation, *errors),
-            weights=curve.weights,
-            first_step=curve.first_step,
-            last_step=curve.last_step,
-            total_steps=curve.total_steps,
-            is_rising=True,
-            parameters=curve.parameters,
-            warnings=(how, *curve.warnings),
-        ),
-    )

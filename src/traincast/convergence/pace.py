@@ -46,7 +46,6 @@ class Pace:
     downtime_s: float
     n_pauses: int
     at_step: float  # the last step with a time
-    at_s: float  # and its time
     row_s: float  # usual time from one row to the next
 
 
@@ -117,7 +116,6 @@ def find_pace(
         downtime_s=max(float(lost_s.sum()), 0.0),
         n_pauses=int(is_once.sum()),
         at_step=float(steps[is_timed][-1]),
-        at_s=float(seconds[is_timed][-1]),
         row_s=float(np.median(took_s)),
     )
 

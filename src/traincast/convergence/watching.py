@@ -10,10 +10,10 @@ import numpy as np
 
 from traincast.convergence.alarms import learning_alarms, silence_alarms, smoothed, speed_alarms
 from traincast.convergence.answer import Arrival, Range, Speed, arrival, seconds_to_end
-from traincast.convergence.asked import Asked, curve_for, length_for, series_for
+from traincast.convergence.asked import Asked, about, curve_for, length_for, series_for, target_for
 from traincast.convergence.curves.curve import Curve
 from traincast.convergence.curves.points import FEWEST
-from traincast.convergence.from_loss import accuracy_from_loss
+from traincast.convergence.from_loss import relation_for
 from traincast.convergence.logs.log import Log, Series
 from traincast.convergence.pace import Pace, pace_of
 
@@ -43,6 +43,7 @@ class Status:
     spent_s: float | None = None  # so far, by the log's clock, standing still included
     spent_usd: float | None = None
     expected_step_s: float | None = None  # as forecast, before the run
+    silent_s: float = 0.0  # how long ago the last row was written
 
     @property
     def progress(self) -> float | None:
@@ -61,9 +62,16 @@ class Status:
 
     @property
     def is_over(self) -> bool:
+        """At the last step; or where the log has been silent for long and its next row would lie behind the end."""
         total = self.total_steps
-        may_count_from_0 = self.unit == "step" and total is not None and total >= _COUNTS_FROM_0
-        return total is not None and self.step >= (total - 1 if may_count_from_0 else total)
+        if total is None:
+            return False
+        may_count_from_0 = self.unit == "step" and total >= _COUNTS_FROM_0
+        if self.step >= (total - 1 if may_count_from_0 else total):
+            return True
+        rows = max((one.steps for one in self.log.series), key=len)
+        stride = float(np.median(np.diff(rows))) if len(rows) > 2 else 0.0
+        return self.step + stride >= total and bool(silence_alarms(self.pace, self.silent_s))
 
     def to_dict(self) -> dict[str, Any]:
         """What --json prints."""
@@ -106,12 +114,13 @@ class Status:
 
 def status_of(log: Log, asked: Asked, *, silent_s: float = 0.0) -> Status:
     """`silent_s` is how long ago the last row was written."""
-    mapped, total = accuracy_from_loss(log, asked), length_for(log, asked)
-    series = series_for(log, asked) if mapped is None else mapped.series
+    found, total = relation_for(log, asked), length_for(log, asked)
+    series = series_for(log, asked) if found is None else found.series
+    target, about_target = (None, ()) if asked.target is None else target_for(series, asked.target)
     rates = () if log.learning_rate is None else (log.learning_rate,)  # a run whose loss is not finite goes on as well
     step = max(float(one.steps[-1]) for one in (*log.series, *rates))
-    if mapped is not None:
-        curve: Curve | None = mapped.curve
+    if found is not None:
+        curve: Curve | None = found.curve(log, asked)
     else:
         curve = curve_for(log, series, asked) if len(series) >= FEWEST else None
     pace = pace_of(log)
@@ -132,16 +141,17 @@ def status_of(log: Log, asked: Asked, *, silent_s: float = 0.0) -> Status:
         end=None if curve is None or total is None else _at(curve, total),
         left_s=left_s,
         left_usd=None if left_s is None or usd_per_s is None else left_s.times(usd_per_s),
-        arrival=None if curve is None or asked.target is None else _arrival(curve, asked.target, log, speed, step),
+        arrival=None if curve is None or target is None else _arrival(curve, target, log, speed, step),
         warnings=(
             *learning_alarms(series, curve, log.unit),
             *speed_alarms(log, pace, asked.step_s),
             *silence_alarms(pace, silent_s),
         ),
-        remarks=(*log.remarks, *(() if curve is None else curve.warnings)),
+        remarks=(*log.remarks, *about(series), *about_target, *(() if curve is None else curve.warnings)),
         spent_s=spent_s,
         spent_usd=None if spent_s is None or usd_per_s is None else spent_s * usd_per_s,
         expected_step_s=asked.step_s,
+        silent_s=silent_s,
     )
 
 

@@ -1,6 +1,8 @@
 """A log that grows, is cut, is replaced, is half written."""
 
 import json
+import os
+import time
 
 import pytest
 from written_logs import event_file
@@ -85,6 +87,13 @@ def test_event_files_are_read_again_when_they_change(tmp_path):
     assert len(follower.poll().find("loss")) == 4
 
 
+def test_a_folder_was_written_when_its_files_were(tmp_path):
+    assert LogFollower(tmp_path / "none").written_at_s is None
+    event_file(tmp_path / "events.out.tfevents.1", [(1.0, 1, "loss", 1.0)])
+    os.utime(tmp_path, (1000.0, 1000.0))
+    assert time.time() - LogFollower(tmp_path).written_at_s < 600
+
+
 def test_a_pattern_and_the_steps_of_an_epoch_hold_for_what_follows(tmp_path):
     path = tmp_path / "log.txt"
     path.write_text("e1 2.5\ne2 2\n")
@@ -99,3 +108,12 @@ def test_what_is_no_log_is_not_waited_for(tmp_path):
     path.write_bytes(b"\x00\x01" * 5000)
     with pytest.raises(FileFormatError, match="binary"):
         LogFollower(path).poll()
+
+
+def test_an_event_file_that_begins_anew_is_read_from_its_start(tmp_path):
+    path = tmp_path / "events.out.tfevents.1"
+    event_file(path, [(1.0 + step, step, "loss", 1.0) for step in range(9)])
+    follower = LogFollower(tmp_path)
+    follower.poll()
+    event_file(path, [(100.0 + step, step, "loss", 2.0) for step in range(4)])
+    assert follower.poll().find("loss").values.tolist() == [2.0] * 4

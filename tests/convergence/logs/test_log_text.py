@@ -49,6 +49,15 @@ from traincast.errors import FileFormatError, InputError
             "Train: 3 [  50/1251 (  4%)]  Loss: 6.9 (6.9)  LR: 1.0e-05",
             {"epoch": 3, "step": 50, "train_loss": 6.9, "lr": 1e-5},
         ),
+        (
+            " iteration   100/ 500000 | consumed samples: 1600 | learning rate: 1.5E-04 | lm loss: 9.5E+00",
+            {"step": 100, "learning_rate": 1.5e-4, "loss": 9.5},
+        ),
+        (
+            'train_inner | {"epoch": 1, "update": 0.102, "loss": "9.1", "num_updates": "100", "lr": "1e-05"}',
+            {"epoch": 1, "step": 100, "train_loss": 9.1, "lr": 1e-5},
+        ),
+        ("Map: 100%|####| 50000/50000 [00:01<00:00, 9it/s]", {}),
         ("loading 50000 images, train dataset: 50000, batch: 128", {}),
         ("Using device cuda:0, 8 workers", {}),
     ],
@@ -110,7 +119,6 @@ def test_a_pattern_reads_any_text(tmp_path):
         (r"loss (\d+)", "names no group"),
         (r"(?P<step>\d+)", "catches step, and neither a loss nor an accuracy"),
         (r"(?P<loss>", "is not a regular expression"),
-        (r"nothing (?P<loss>\d+)", "matches no line"),
     ],
 )
 def test_a_wrong_pattern_is_said(tmp_path, pattern, words):
@@ -118,6 +126,13 @@ def test_a_wrong_pattern_is_said(tmp_path, pattern, words):
     path.write_text("step 1 loss 2\n")
     with pytest.raises(InputError, match=words):
         tc.read_log(path, pattern=pattern)
+
+
+def test_a_pattern_that_matches_nothing_is_said(tmp_path):
+    path = tmp_path / "log.txt"
+    path.write_text("step 1 loss 2\n")
+    with pytest.raises(FileFormatError, match="matches no line"):
+        tc.read_log(path, pattern=r"nothing (?P<loss>\d+)")
 
 
 def test_a_text_without_metrics_asks_for_a_pattern(tmp_path):

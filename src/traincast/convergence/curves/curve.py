@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from traincast.errors import InputError
 
 Floats = NDArray[np.float64]
-_LEVELS = (0.1, 0.5, 0.9)
+LEVELS = (0.1, 0.5, 0.9)
 _FURTHEST = 100.0  # times the last step that was logged: beyond it no curve is asked
 _GRID = 400
 
@@ -25,6 +25,18 @@ class Members(Protocol):
     """Equally long rows of values: one row a member, one column a step."""
 
     def values(self, steps: Floats) -> Floats: ...
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Rescaled:
+    """Members of a law that was fitted to something else: what an accuracy lacks to its top, a reward as a share."""
+
+    members: Members
+    scale: float
+    offset: float
+
+    def values(self, steps: Floats) -> Floats:
+        return self.offset + self.scale * self.members.values(steps)
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
@@ -53,19 +65,26 @@ class Curve:
 
     def steps_to(self, target: float) -> float:
         """The step at which the curve first is as good as the target; infinite where it does not get there."""
-        return float(self._reached(target)[1])
+        return float(self.quantiles_of(self.crossings(target))[1])
 
     def interval_to(self, target: float) -> tuple[float, float]:
         """p10 and p90 of that step; infinite where so many members do not get there."""
-        low, _, high = self._reached(target)
+        low, _, high = self.quantiles_of(self.crossings(target))
         return float(low), float(high)
 
     def probability_of(self, target: float, by_step: float | None = None) -> float:
         """That the target is reached, by a step or by the end of the run (without one: ever)."""
+        return self.share_within(self.crossings(target), by_step)
+
+    def share_within(self, reached: Floats, by_step: float | None = None) -> float:
+        """Of what `crossings` gave: how much of it is reached by a step, or by the end of the run."""
         limit = by_step if by_step is not None else self.total_steps
-        reached = self.crossings(target)
         is_there = np.isfinite(reached) if limit is None else reached <= limit
         return float(np.clip(self.weights[is_there].sum(), 0.0, 1.0))
+
+    def quantiles_of(self, reached: Floats) -> Floats:
+        """p10, median and p90 of what `crossings` gave."""
+        return weighted_quantiles(reached[:, None], self.weights, LEVELS)[:, 0]
 
     def _repr_html_(self) -> str:
         from traincast.report.notebook import to_notebook
@@ -81,10 +100,7 @@ class Curve:
         steps = np.atleast_1d(np.asarray(step, float))
         if not np.isfinite(steps).all() or (steps < 0).any():
             raise InputError(f"A step is a finite number of at least 0, not {steps.min():g}.")
-        return weighted_quantiles(self.members.values(steps), self.weights, _LEVELS)
-
-    def _reached(self, target: float) -> Floats:
-        return weighted_quantiles(self.crossings(target)[:, None], self.weights, _LEVELS)[:, 0]
+        return weighted_quantiles(self.members.values(steps), self.weights, LEVELS)
 
     def crossings(self, target: float) -> Floats:
         """Of every member the first step that reaches the target: between two places of a grid, on their line.

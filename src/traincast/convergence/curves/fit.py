@@ -9,14 +9,25 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from traincast.convergence.curves.curve import Curve
+from traincast.convergence.curves.curve import Curve, Rescaled
 from traincast.convergence.curves.points import Points, clean
-from traincast.convergence.curves.schedule import LearningRate, read_schedule
+from traincast.convergence.curves.schedule import LearningRate, Schedule, read_schedule
+from traincast.convergence.logs.names import has_top, is_rising, metric_of
 from traincast.errors import InputError, close_names
 
 FAMILIES = ("auto", "optimus")
-Metric = Literal["loss", "accuracy"]
+# Falling; rising to 1 or 100; rising to nobody knows what.
+Kind = Literal["loss", "accuracy", "reward"]
 _FEW = 8
+_MOST = 100_000  # values of which a median is taken: more tell no more
+
+
+def kind_of(metric: str) -> Kind:
+    """What a metric is like, by its name: 'val_loss', 'f1', 'reward'."""
+    known = metric_of(metric)
+    if known is None:
+        raise InputError(f"There is no metric '{metric}' that we know: say loss or accuracy, whichever it is like.")
+    return "accuracy" if has_top(known.metric) else "reward" if is_rising(known.metric) else "loss"
 
 
 def fit_curve(
@@ -26,7 +37,7 @@ def fit_curve(
     *,
     total_steps: float | None = None,
     learning_rate: LearningRate | None = None,
-    metric: Metric | None = None,
+    metric: Kind | None = None,
 ) -> Curve:
     """Where a run will end and when it is good enough, from what it has logged so far.
 
@@ -34,24 +45,75 @@ def fit_curve(
     `total_steps` is the length of the run. `learning_rate` is a word ("cosine"), one rate, a function of the step,
     {step: rate from it on}, one rate a logged value, or one a step of the run. Steps may be epochs, if all of it is.
     """
-    points = clean(steps, losses)
-    if total_steps is not None and not (np.isfinite(total_steps) and total_steps > 0):
-        raise InputError(f"total_steps should be above 0, not {total_steps}.")
+    points = _points(steps, losses, total_steps)
+    kind = metric or _guessed(points)
+    if metric is None and kind == "accuracy":
+        told = "The values rise between 0 and 1 and are taken for accuracies: metric='loss' says otherwise."
+        points = _remarked(points, told)
     if family == "optimus":
-        from traincast.convergence.curves.optimus import fit_optimus
-
-        return fit_optimus(steps, losses, total_steps=total_steps)
+        if learning_rate is not None:
+            points = _remarked(points, "The law of Optimus knows no learning rate: what was given of it is not used.")
+        return _fit_optimus(points, kind, total_steps)
     if family != "auto":
         raise InputError(f"There is no family '{family}'.{close_names(family, FAMILIES)} Known: {', '.join(FAMILIES)}.")
+    schedule = read_schedule(learning_rate, np.asarray(steps, float).ravel(), total_steps)
+    return _told(_fit_auto(points, kind, schedule, total_steps), points)
+
+
+def _points(steps: ArrayLike, losses: ArrayLike, total_steps: float | None) -> Points:
+    points = clean(steps, losses)
+    if total_steps is None:
+        return points
+    if not (np.isfinite(total_steps) and total_steps > 0):
+        raise InputError(f"total_steps should be above 0, not {total_steps}.")
+    if points.last_step <= total_steps:
+        return points
+    told = (
+        f"The log goes on to {points.last_step:g}, beyond total_steps: what comes after {total_steps:g} is not asked."
+    )
+    return _remarked(points, told)
+
+
+def _remarked(points: Points, sentence: str) -> Points:
+    return replace(points, warnings=(*points.warnings, sentence))
+
+
+def _fit_auto(points: Points, kind: Kind, schedule: Schedule | None, total_steps: float | None) -> Curve:
     from traincast.convergence.curves.auto import fit_auto
 
-    schedule = read_schedule(learning_rate, np.asarray(steps, float).ravel(), total_steps)
-    if (metric or _metric_of(points)) == "loss":
+    if kind == "loss":
         raised = _raised(points)
         above = replace(points, values=points.values + raised)
-        return _told(fit_auto(above, schedule=schedule, total_steps=total_steps, raised=raised), points)
-    top = _top([points])
-    return _told(fit_auto(_errors(points, top), schedule=schedule, total_steps=total_steps, top=top), points)
+        return fit_auto(above, schedule=schedule, total_steps=total_steps, raised=raised)
+    if kind == "accuracy":
+        top = _top([points])
+        return fit_auto(_errors(points, top), schedule=schedule, total_steps=total_steps, top=top)
+    shares, width, low = _as_shares(points)
+    curve = fit_auto(_errors(shares, 1.0), schedule=schedule, total_steps=total_steps, top=1.0)
+    return replace(curve, members=Rescaled(curve.members, width, low))
+
+
+def _fit_optimus(points: Points, kind: Kind, total_steps: float | None) -> Curve:
+    """The law is of losses: of what rises, it is fitted to what that lacks to its top."""
+    from traincast.convergence.curves.optimus import fit_points
+
+    if kind == "loss":
+        return fit_points(points, total_steps=total_steps)
+    shares, width, low = _as_shares(points) if kind == "reward" else (points, 1.0, 0.0)
+    top = 1.0 if kind == "reward" else _top([points])
+    curve = fit_points(_errors(shares, top), total_steps=total_steps)
+    told = f"The law of Optimus is of losses: it is fitted to what the values lack to {low + width * top:.4g}."
+    members = Rescaled(curve.members, -width, low + width * top)
+    return replace(curve, members=members, is_rising=True, warnings=(told, *curve.warnings))
+
+
+def _as_shares(points: Points) -> tuple[Points, float, float]:
+    """Values without a top as shares of one: twice what they have spanned. With it the width and where it begins."""
+    low, high = float(points.values.min()), float(points.values.max())
+    width = 2.0 * (high - low) or 1.0
+    told = f"Nobody knows how high these values can get: at most {low + width:.4g} is presumed."
+    shares = replace(points, values=(points.values - low) / width, warnings=(*points.warnings, told))
+    return shares, width, low
 
 
 def continue_like(
@@ -60,13 +122,16 @@ def continue_like(
     like: Sequence[tuple[ArrayLike, ArrayLike]],
     *,
     total_steps: float | None,
-    metric: Metric | None = None,
+    metric: Kind | None = None,
 ) -> Curve:
     """A run continued as earlier whole runs of its kind went: `like` has steps and values of each of them."""
     from traincast.convergence.curves.like import fit_like
 
-    points, siblings = clean(steps, losses), [clean(*sibling) for sibling in like]
-    if (metric or _metric_of(points)) == "accuracy":
+    points, siblings = _points(steps, losses, total_steps), [clean(*sibling) for sibling in like]
+    kind = metric or _guessed(points)
+    if kind == "reward":
+        raise InputError("Runs are continued as their siblings went by ratios: a metric without a top has none.")
+    if kind == "accuracy":
         top = _top([points, *siblings])
         own, *others = (_errors(one, top) for one in (points, *siblings))
         return _told(fit_like(own, others, total_steps=total_steps, top=top), points)
@@ -89,12 +154,12 @@ def _errors(points: Points, top: float) -> Points:
     return replace(points, values=np.maximum(top - points.values, 1e-4 * top))
 
 
-def _metric_of(points: Points) -> Metric:
+def _guessed(points: Points) -> Kind:
     """Values between 0 and 1 whose second half is higher than the first are accuracies."""
+    if points.values.max() > 1.0 or points.values.min() < 0.0:
+        return "loss"
     half = len(points.values) // 2
-    is_rising = np.median(points.values[half:]) > np.median(points.values[:half])
-    is_share = points.values.min() >= 0.0 and points.values.max() <= 1.0
-    return "accuracy" if is_rising and is_share else "loss"
+    return "accuracy" if np.median(points.values[half:]) > np.median(points.values[:half]) else "loss"
 
 
 def _raised(points: Points) -> float:
@@ -105,17 +170,18 @@ def _raised(points: Points) -> float:
 
 def _told(curve: Curve, points: Points) -> Curve:
     """With a word on what was fitted, where that is no ordinary curve."""
-    values, quarter = points.values, max(2, len(points.values) // 4)
+    values = points.values[:: 1 + len(points.values) // _MOST]
+    quarter = max(2, len(values) // 4)
     first, last = float(np.median(values[:quarter])), float(np.median(values[-quarter:]))
     warnings = list(curve.warnings)
-    if np.ptp(values) <= 1e-9 * max(abs(first), 1e-12):
+    if np.ptp(points.values) <= 1e-9 * max(abs(first), 1e-12):
         warnings.append(f"All values are {values[0]:g}: there is no curve to continue.")
-    elif not curve.is_rising and last > first + 2.0 * points.noise() * abs(first):
+    elif not curve.is_rising and last > first and last > first + 2.0 * points.noise() * abs(first):
         warnings.append(
             f"The loss rises, from {first:.3g} to {last:.3g}: it is continued as it is now, and may diverge."
         )
     elif curve.is_rising and last < first:
         warnings.append(f"The accuracy falls, from {first:.3g} to {last:.3g}: it is continued as it is now.")
-    if len(values) < _FEW:
-        warnings.append(f"{len(values)} points tell little of a curve's shape.")
+    if len(points.values) < _FEW:
+        warnings.append(f"{len(points.values)} points tell little of a curve's shape.")
     return replace(curve, warnings=tuple(warnings))

@@ -20,11 +20,10 @@ from traincast.convergence.curves.optimus_members import (
     fitted,
 )
 from traincast.convergence.curves.optimus_outliers import far_from_neighbours
-from traincast.convergence.curves.optimus_solver import Floats, OptimusFit, Points, in_order, scaled_points, solve
+from traincast.convergence.curves.optimus_solver import OptimusFit, ScaledPoints, scaled_points, solve
 from traincast.convergence.curves.optimus_trouble import find_trouble
-from traincast.errors import InputError
+from traincast.convergence.curves.points import Points, clean
 
-_FEWEST_POINTS = 4
 _N_UNTRUSTED = 4.0  # points that a degenerate fit counts for
 _BOUND_SHARE = 0.25  # of the points still count where b2 = 0: twice the interval
 _ROUNDING = 1e-14  # of the squared losses: a squared error below it is one of arithmetic
@@ -33,28 +32,34 @@ _LEAST_NOISE = 0.1  # of the losses: a curve whose fall the log does not show is
 
 def fit_optimus(steps: ArrayLike, losses: ArrayLike, *, total_steps: float | None = None) -> Curve:
     """The curve with its spread. A degenerate fit predicts too, with a warning and a wide interval."""
-    kept_steps, kept_losses, warnings = _usable(steps, losses)
-    points = scaled_points(kept_steps, kept_losses)
-    is_far = far_from_neighbours(points.y)
-    if is_far.any():
-        warnings.append(f"{is_far.sum()} of {len(is_far)} points lie far from their neighbours and were left out.")
-        points = scaled_points(kept_steps[~is_far], kept_losses[~is_far])
+    return fit_points(clean(steps, losses), total_steps=total_steps)
+
+
+def fit_points(logged: Points, *, total_steps: float | None = None) -> Curve:
+    """The same of points that are in order."""
+    steps, losses, warnings = logged.steps, logged.values, list(logged.warnings)
+    far = np.flatnonzero(far_from_neighbours(losses))
+    if len(far):
+        warnings.append(f"{len(far)} of {len(steps)} points lie far from their neighbours and were left out.")
+        steps, losses = np.delete(steps, far), np.delete(losses, far)
+    points = scaled_points(steps, losses)
     fit = solve(points)
     members, sentences = _with_spread(points, fit)
     return Curve(
         family="optimus",
         members=members,
         weights=np.full(len(members.b0), 1.0 / len(members.b0)),
-        first_step=float(kept_steps[0]),
-        last_step=float(kept_steps[-1]) or 1.0,
+        first_step=float(logged.steps[0]),
+        last_step=logged.last_step or 1.0,
         total_steps=total_steps,
         parameters={"b0": fit.b0, "b1": fit.b1, "b2": fit.b2},
         warnings=(*warnings, *sentences),
     )
 
 
-def _with_spread(points: Points, fit: OptimusFit) -> tuple[OptimusMembers, tuple[str, ...]]:
-    residuals = points.y - fitted(points, fit)
+def _with_spread(points: ScaledPoints, fit: OptimusFit) -> tuple[OptimusMembers, tuple[str, ...]]:
+    residuals = fitted(points, fit)
+    np.subtract(points.y, residuals, out=residuals)  # new memory would cost more than the difference
     products = curvature(points, fit)
     squared_error, n_effective = float(residuals @ residuals), effective_points(residuals)
     squared_error = max(squared_error, _ROUNDING * len(residuals))
@@ -71,22 +76,3 @@ def _with_spread(points: Points, fit: OptimusFit) -> tuple[OptimusMembers, tuple
     covariance = covariance_of(points, products, variance, fit)
     members = draw_members(points, fit, residuals, trust=trust, covariance=covariance)
     return members, trouble.sentences
-
-
-def _usable(steps: ArrayLike, losses: ArrayLike) -> tuple[Floats, Floats, list[str]]:
-    """Finite points in order of steps, and a warning about those that are not."""
-    all_steps, all_losses = np.asarray(steps, float).ravel(), np.asarray(losses, float).ravel()
-    if len(all_steps) != len(all_losses):
-        raise InputError(
-            f"There are {len(all_steps)} steps and {len(all_losses)} losses; a curve needs one loss a step."
-        )
-    is_usable = np.isfinite(all_steps) & np.isfinite(all_losses) & (all_steps >= 0)
-    n_usable = int(is_usable.sum())
-    if n_usable < _FEWEST_POINTS:
-        raise InputError(f"A curve needs at least {_FEWEST_POINTS} finite points, and the log has {n_usable}.")
-    warnings = []
-    if n_usable < len(all_steps):
-        n_left = len(all_steps) - n_usable
-        warnings.append(f"{n_left} of {len(all_steps)} points are not finite or before step 0 and were left out.")
-        all_steps, all_losses = all_steps[is_usable], all_losses[is_usable]
-    return *in_order(all_steps, all_losses), warnings

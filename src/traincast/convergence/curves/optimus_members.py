@@ -12,15 +12,15 @@ from functools import cache
 
 import numpy as np
 
+from traincast.convergence.curves.optimus_lines import Floats, shares
 from traincast.convergence.curves.optimus_solver import (
     MOST_BINS,
-    Bins,
-    Floats,
+    MeanBins,
     OptimusFit,
-    Points,
+    ScaledPoints,
+    errors_of,
     in_bins,
     own_lines,
-    shares,
     valleys,
     z_range,
 )
@@ -56,10 +56,14 @@ class Trust:
     is_even: bool  # the residuals do not tell where the noise is
 
 
-def fitted(points: Points, fit: OptimusFit) -> Floats:
+def fitted(points: ScaledPoints, fit: OptimusFit) -> Floats:
     """The best curve at the points, in the unit of their losses and about their mean."""
     t, s = (float(share[0]) for share in shares(np.array([fit.z])))
-    return fit.a / (t * points.x + s) + (fit.b2 / points.loss_unit - points.mean)
+    curve = t * points.x
+    curve += s
+    np.divide(fit.a, curve, out=curve)
+    curve += fit.b2 / points.loss_unit - points.mean
+    return curve
 
 
 def effective_points(residuals: Floats) -> float:
@@ -83,7 +87,7 @@ def effective_points(residuals: Floats) -> float:
     return min(max(n_points / inflation, 1.0), float(n_points))
 
 
-def curvature(points: Points, fit: OptimusFit) -> Floats:
+def curvature(points: ScaledPoints, fit: OptimusFit) -> Floats:
     """Sums of products of the law's derivatives, by b0*K, b1 and b2 in the unit of the losses."""
     bins = in_bins(points, points.x)
     t, s = (float(share[0]) for share in shares(np.array([fit.z])))
@@ -92,7 +96,7 @@ def curvature(points: Points, fit: OptimusFit) -> Floats:
     return np.asarray((columns * bins.weights) @ columns.T)
 
 
-def covariance_of(points: Points, products: Floats, variance: float, fit: OptimusFit) -> Floats:
+def covariance_of(points: ScaledPoints, products: Floats, variance: float, fit: OptimusFit) -> Floats:
     """Of b0, b1 and b2; a parameter at its bound is taken as known."""
     found = np.zeros((3, 3))
     free = np.flatnonzero([fit.b0 > 0, fit.b1 > 0, fit.b2 > 0])
@@ -114,7 +118,7 @@ def is_singular(products: Floats) -> bool:
 
 
 def draw_members(
-    points: Points, fit: OptimusFit, residuals: Floats, *, trust: Trust, covariance: Floats
+    points: ScaledPoints, fit: OptimusFit, residuals: Floats, *, trust: Trust, covariance: Floats
 ) -> OptimusMembers:
     bins = in_bins(points, residuals)
     middle = fitted(bins.means, fit) + bins.means.y
@@ -130,7 +134,7 @@ def draw_members(
     return OptimusMembers(b0=b0, b1=b1, b2=b2, covariance=covariance, n_effective=trust.n_effective)
 
 
-def _bin_noise(bins: Bins, fit: OptimusFit, trust: Trust) -> Floats:
+def _bin_noise(bins: MeanBins, fit: OptimusFit, trust: Trust) -> Floats:
     """A standard deviation for each bin's mean, so that all together they weigh what `trust` says."""
     sums = bins.weights * bins.means.y
     power = float(sums @ sums)
@@ -140,7 +144,7 @@ def _bin_noise(bins: Bins, fit: OptimusFit, trust: Trust) -> Floats:
     return np.asarray(np.abs(bins.means.y) / (1.0 - _leverage(bins, fit)) * np.sqrt(wanted / power))
 
 
-def _leverage(bins: Bins, fit: OptimusFit) -> Floats:
+def _leverage(bins: MeanBins, fit: OptimusFit) -> Floats:
     """How far the curve bends to follow each bin: its residual is smaller than its noise by that share."""
     t, s = (float(share[0]) for share in shares(np.array([fit.z])))
     g = (1.0 - bins.means.x) / (t * bins.means.x + s)
@@ -149,10 +153,10 @@ def _leverage(bins: Bins, fit: OptimusFit) -> Floats:
     return np.asarray(np.minimum((basis * basis).sum(axis=1), 1.0 - _LEAST_REST))
 
 
-def _drawn_z(bins: Bins, fit: OptimusFit, shaken: Floats, trust: Trust) -> Floats:
+def _drawn_z(bins: MeanBins, fit: OptimusFit, shaken: Floats, trust: Trust) -> Floats:
     """Of each shaken log the best z: on a grid that is fine about the best fit's and reaches everywhere."""
     grid = _z_grid(bins, fit, trust)
-    errors = valleys(bins, grid, shaken).squared_error
+    errors = errors_of(bins, grid, shaken)
     place = np.clip(np.argmin(errors, axis=0), 1, len(grid) - 2)
     rows = np.arange(len(shaken))
     left, here, right = (errors[place + side, rows] for side in (-1, 0, 1))
@@ -164,7 +168,7 @@ def _drawn_z(bins: Bins, fit: OptimusFit, shaken: Floats, trust: Trust) -> Float
     return np.asarray(grid[place] + np.clip(shift, -before, after))
 
 
-def _z_grid(bins: Bins, fit: OptimusFit, trust: Trust) -> Floats:
+def _z_grid(bins: MeanBins, fit: OptimusFit, trust: Trust) -> Floats:
     low, high = z_range(bins.means)
     width, centre = high - low, float(np.clip(fit.z, low, high))
     bend = float(valleys(bins, np.array([centre]), fitted(bins.means, fit)[None]).bend[0, 0])

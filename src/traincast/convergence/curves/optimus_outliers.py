@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 _N_REACH = 2  # neighbours on each side
 _BLOCK = 64  # points that share one measure of noise: noise falls with the loss
+_PIECE = 128 * _BLOCK  # points that are looked at together: they stay in the cache
 _N_DEVIATIONS = 6.0
 _DEVIATION_OF_MEDIAN = 1.4826  # of a normal distribution
 _MOST_SHARE = 0.1
@@ -22,14 +23,22 @@ def far_from_neighbours(losses: Floats) -> NDArray[np.bool_]:
     noise has heavy tails and all points stay.
     """
     is_far = np.zeros(len(losses), bool)
-    if len(losses) < 2 * _N_REACH + 2:
+    n_inner = len(losses) - 2 * _N_REACH
+    if n_inner < 2:
         return is_far
+    n_pieces = max(n_inner // _PIECE, 1)
+    for piece in range(n_pieces):
+        start, end = piece * _PIECE, (piece + 1) * _PIECE if piece < n_pieces - 1 else n_inner
+        is_far[start + _N_REACH : end + _N_REACH] = _inner_far(losses[start : end + 2 * _N_REACH])
+    return is_far if np.count_nonzero(is_far) <= _MOST_SHARE * len(is_far) else np.zeros(len(losses), bool)
+
+
+def _inner_far(losses: Floats) -> NDArray[np.bool_]:
     inner = losses[_N_REACH:-_N_REACH]
     low, high = _middle_neighbours(losses)
     noise = _noise(inner - 0.5 * (low + high))
     allowed = _N_DEVIATIONS * noise
-    is_far[_N_REACH:-_N_REACH] = (noise > 0) & ((inner > high + allowed) | (inner < low - allowed))
-    return is_far if is_far.mean() <= _MOST_SHARE else np.zeros(len(losses), bool)
+    return (noise > 0) & ((inner > high + allowed) | (inner < low - allowed))
 
 
 def _middle_neighbours(losses: Floats) -> tuple[Floats, Floats]:

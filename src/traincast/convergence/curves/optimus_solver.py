@@ -8,7 +8,7 @@ For a given t it is a straight line in a and b2, whose best values (at least 0) 
 is a search in one dimension: over z = log(t / (1 - t)) = log(b0*K / b1), from "constant" (-inf) to "1/k" (+inf). A grid
 on a few hundred bins finds the valleys, a root of the derivative on all points finds their bottoms.
 
-Legend: g = (1 - x) / (t*x + 1 - t), so that the law is a + b2 + a*t*g, without cancellation where t is small.
+The closed form is in `optimus_lines`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from traincast.convergence.curves.optimus_lines import Floats, Lines, Valley, best_lines, lines_of, shares
+
 _CHUNK = 8_192  # points a pass holds at once: they stay in the cache, and BLAS does them without waking its threads
 MOST_BINS = 128
-_LOGS_AT_ONCE = 16
+_LOGS_AT_ONCE = 64
 _FLATTEST_Z = -14.0  # the curve falls by a millionth over the log
 _BEYOND_FIRST = 9.0  # past the place where nearly all of the fall happens before the first step
 _Z_SPACING = 0.3
@@ -32,7 +32,7 @@ _LARGEST = float(np.finfo(float).max)  # stands for 1/0, so that every parameter
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Points:
+class ScaledPoints:
     """Sorted by step; steps from 0 to 1, losses about their mean and divided by the largest of them."""
 
     x: Floats
@@ -43,23 +43,11 @@ class Points:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Bins:
+class MeanBins:
     """Means of neighbouring points, and how many points each stands for."""
 
-    means: Points
+    means: ScaledPoints
     weights: Floats
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Valley:
-    """The best a and b2 for each of several z, with the squared error, its slope in z and its (Gauss-Newton) bend."""
-
-    z: Floats
-    a: Floats
-    b2: Floats
-    squared_error: Floats
-    slope: Floats
-    bend: Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +61,7 @@ class OptimusFit:
     a: float
 
 
-def scaled_points(steps: Floats, losses: Floats) -> Points:
+def scaled_points(steps: Floats, losses: Floats) -> ScaledPoints:
     """Of sorted, finite points."""
     step_unit = float(steps[-1]) or 1.0
     loss_unit = float(max(losses.max(), -losses.min())) or 1.0
@@ -82,14 +70,14 @@ def scaled_points(steps: Floats, losses: Floats) -> Points:
     y -= mean
     x = steps / step_unit
     x[: np.searchsorted(x, _NO_STEP)] = 0.0
-    return Points(x, y, mean, step_unit, loss_unit)
+    return ScaledPoints(x, y, mean, step_unit, loss_unit)
 
 
-def in_bins(points: Points, values: Floats) -> Bins:
+def in_bins(points: ScaledPoints, values: Floats) -> MeanBins:
     """The means of the values in bins that are narrow at the start, where the curve is steep, and even further on."""
     x = points.x
     if len(x) <= MOST_BINS:
-        return Bins(replace(points, y=values), np.ones(len(x)))
+        return MeanBins(replace(points, y=values), np.ones(len(x)))
     positive = x[np.searchsorted(x, 0.0, side="right") :]
     half = MOST_BINS // 2
     edges = np.concatenate(
@@ -99,10 +87,10 @@ def in_bins(points: Points, values: Floats) -> Bins:
     starts = places[places < len(x)]
     counts = np.diff(starts, append=len(x)).astype(float)
     means = [np.add.reduceat(column, starts) / counts for column in (x, values)]
-    return Bins(replace(points, x=means[0], y=means[1]), counts)
+    return MeanBins(replace(points, x=means[0], y=means[1]), counts)
 
 
-def z_range(points: Points) -> tuple[float, float]:
+def z_range(points: ScaledPoints) -> tuple[float, float]:
     """Outside of it the curve does not change any more at the logged steps."""
     positive = points.x[np.searchsorted(points.x, 0.0, side="right") :]
     first = float(positive[0]) if len(positive) else 1.0
@@ -122,31 +110,43 @@ def in_order(steps: Floats, losses: Floats) -> tuple[Floats, Floats]:
     return steps[order], losses[order]
 
 
-def valley(points: Points, z: float) -> Valley:
+def valley(points: ScaledPoints, z: float) -> Valley:
     """At one z: one pass over all points."""
-    return _best_lines(np.array([z]), points.mean, _point_sums(points, z))
+    return best_lines(np.array([z]), points.mean, _point_sums(points, z))
 
 
-def valleys(bins: Bins, z: Floats, y: Floats) -> Valley:
+def valleys(bins: MeanBins, z: Floats, y: Floats) -> Valley:
     """For each z (rows) and each of several logs (columns), given as rows of y over the same bins."""
     g = _bent(bins, z)
-    weighted = y * bins.weights
-    # In parts that BLAS does without waking its threads: on a busy machine these take ten times as long.
-    parts = [weighted[start : start + _LOGS_AT_ONCE].T for start in range(0, len(y), _LOGS_AT_ONCE)]
-    first, second = (np.concatenate([power @ part for part in parts], axis=1) for power in (g, g * g))
-    totals = weighted.sum(axis=1), first, second, (weighted * y).sum(axis=1)
-    return _best_lines(z[:, None], bins.means.mean, (*_powers(bins, g), *totals))
+    return best_lines(z[:, None], bins.means.mean, (*_powers(bins, g), *_log_sums(bins, g, y)))
 
 
-def own_lines(bins: Bins, z: Floats, y: Floats) -> Valley:
+def errors_of(bins: MeanBins, z: Floats, y: Floats) -> Floats:
+    """Squared errors of the same, some logs at a time: these stay in the cache, and BLAS does not wake its threads."""
+    g = _bent(bins, z)
+    powers = _powers(bins, g)
+    parts = (y[start : start + _LOGS_AT_ONCE] for start in range(0, len(y), _LOGS_AT_ONCE))
+    lines = (lines_of(z[:, None], bins.means.mean, (*powers, *_log_sums(bins, g, part))) for part in parts)
+    return np.concatenate([line.squared_error for line in lines], axis=1)
+
+
+def own_lines(bins: MeanBins, z: Floats, y: Floats) -> Lines:
     """For each log its own z."""
     g = _bent(bins, z)
-    weighted = y * bins.weights
-    totals = (product.sum(axis=1)[:, None] for product in (weighted, g * weighted, g * g * weighted, y * weighted))
-    return _best_lines(z[:, None], bins.means.mean, (*_powers(bins, g), *totals))
+    totals = (
+        np.einsum(f"{'ij,' * len(factors)}j->i", *factors, bins.weights)[:, None]
+        for factors in ((y,), (g, y), (g * g, y), (y, y))
+    )
+    return lines_of(z[:, None], bins.means.mean, (*_powers(bins, g), *totals))
 
 
-def solve(points: Points) -> OptimusFit:
+def _log_sums(bins: MeanBins, g: Floats, y: Floats) -> tuple[Floats, ...]:
+    """Sums of y, y*g, y*g^2 and y*y, a column a log."""
+    weighted = (y * bins.weights).T
+    return weighted.sum(axis=0), g @ weighted, (g * g) @ weighted, np.einsum("ij,ji->i", y, weighted)
+
+
+def solve(points: ScaledPoints) -> OptimusFit:
     """The global optimum."""
     bins = in_bins(points, points.y)
     starts, least = _valley_starts(bins, *z_range(points))
@@ -158,7 +158,7 @@ def solve(points: Points) -> OptimusFit:
     return _in_log_units(points, best)
 
 
-def _in_log_units(points: Points, best: Valley) -> OptimusFit:
+def _in_log_units(points: ScaledPoints, best: Valley) -> OptimusFit:
     a, b2, z = float(best.a[0]), float(best.b2[0]), float(best.z[0])
     if a == 0.0:  # no fall helps: the mean as a constant, which the law writes as 1/b1
         a, b2, z = b2, 0.0, -np.inf
@@ -169,31 +169,25 @@ def _in_log_units(points: Points, best: Valley) -> OptimusFit:
     return OptimusFit(b0=b0, b1=b1, b2=b2 * points.loss_unit, z=z, a=a)
 
 
-def shares(z: Floats) -> tuple[Floats, Floats]:
-    """t and 1 - t, each exact where the other is near 1."""
-    with np.errstate(over="ignore"):
-        return 1.0 / (1.0 + np.exp(-z)), 1.0 / (1.0 + np.exp(z))
-
-
-def _bent(bins: Bins, z: Floats) -> Floats:
+def _bent(bins: MeanBins, z: Floats) -> Floats:
     """g, one row a z."""
     t, s = shares(z)
     x = bins.means.x
     return np.asarray((1.0 - x) / (t[:, None] * x + s[:, None]))
 
 
-def _powers(bins: Bins, g: Floats) -> tuple[Floats, ...]:
+def _powers(bins: MeanBins, g: Floats) -> tuple[Floats, ...]:
     """Sums of 1, g, g^2, g^3 and g^4, a column each."""
     squared = g * g
     rows = (np.ones_like(g), g, squared, squared * g, squared * squared)
     return tuple((row @ bins.weights)[:, None] for row in rows)
 
 
-def _errors(bins: Bins, z: Floats) -> Floats:
-    return valleys(bins, z, bins.means.y[None]).squared_error[:, 0]
+def _errors(bins: MeanBins, z: Floats) -> Floats:
+    return errors_of(bins, z, bins.means.y[None])[:, 0]
 
 
-def _point_sums(points: Points, z: float) -> tuple[Floats, ...]:
+def _point_sums(points: ScaledPoints, z: float) -> tuple[Floats, ...]:
     """As of one bin a point, chunk by chunk."""
     t, s = (float(share[0]) for share in shares(np.array([z])))
     n_points = len(points.x)
@@ -215,34 +209,7 @@ def _point_sums(points: Points, z: float) -> tuple[Floats, ...]:
     return tuple(total[:, None])
 
 
-def _best_lines(z: Floats, mean: float, sums: tuple[Floats, ...]) -> Valley:
-    """From the sums of 1, g, g^2, g^3, g^4 and of y, y*g, y*g^2, y*y."""
-    n, g1, g2, g3, g4, y1, yg, ygg, yy = sums
-    t, s = shares(z)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        spread = g2 - g1 * g1 / n
-        tilt = np.where(spread > 1e-14 * g2, (yg - g1 * y1 / n) / spread, 0.0)
-        a = np.where(t > 0, tilt / t, 0.0)
-        b2 = mean + (y1 - tilt * g1) / n - a
-        h2 = n + 2 * t * g1 + t * t * g2
-        alone = np.maximum((mean * (n + t * g1) + y1 + t * yg) / h2, 0.0)
-    is_flat = ~(tilt > 0)
-    is_bound = ~is_flat & (b2 < 0)
-    a = np.where(is_flat, 0.0, np.where(is_bound, alone, a))
-    b2 = np.where(is_flat, np.maximum(mean + y1 / n, 0.0), np.where(is_bound, 0.0, b2))
-    level, tilt = a + b2 - mean, a * t
-    error = yy - 2 * level * y1 - 2 * tilt * yg + level * level * n + 2 * level * tilt * g1 + tilt * tilt * g2
-    slope = -2 * a * t * s * ((yg - level * g1 - tilt * g2) + t * (ygg - level * g2 - tilt * g3))
-    # How fast the slope changes, had the curve no bend of its own: what a change of z does that a and b2 can't undo.
-    vv, v1, vg = g2 + 2 * t * g3 + t * t * g4, g1 + t * g2, g2 + t * g3
-    with np.errstate(divide="ignore", invalid="ignore"):
-        free = vv - v1 * v1 / n - np.where(spread > 0, (vg - g1 * v1 / n) ** 2 / spread, 0.0)
-        bound = vv - (v1 + t * vg) ** 2 / h2
-    bend = 2 * (a * t * s) ** 2 * np.maximum(np.where(is_bound, bound, free), 0.0)
-    return Valley(z, a, b2, np.maximum(error, 0.0), slope, bend)
-
-
-def _valley_starts(bins: Bins, low: float, high: float) -> tuple[list[tuple[float, float, float]], float]:
+def _valley_starts(bins: MeanBins, low: float, high: float) -> tuple[list[tuple[float, float, float]], float]:
     """(left, start, right) of the deepest valleys, each narrowed on the bins, and the squared error of the deepest."""
     grid = np.linspace(low, high, int(min((high - low) / _Z_SPACING, 1000)) + 2)
     errors = _errors(bins, grid)
@@ -260,7 +227,7 @@ def _valley_starts(bins: Bins, low: float, high: float) -> tuple[list[tuple[floa
     return [start for depth, start in starts if depth <= _HOPELESS * least], least
 
 
-def _bottom(points: Points, left: float, start: float, right: float) -> Valley:
+def _bottom(points: ScaledPoints, left: float, start: float, right: float) -> Valley:
     """Where the slope is 0 on all points: Gauss-Newton once, secants after it, halving where they leave the bracket."""
     here = valley(points, start)
     best, before = here, None

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from traincast.convergence.curves.optimus_lines import Floats
 from traincast.convergence.curves.optimus_members import fitted, is_singular
-from traincast.convergence.curves.optimus_solver import Floats, OptimusFit, Points
+from traincast.convergence.curves.optimus_solver import OptimusFit, ScaledPoints
 
 _LEAST_GAIN = 9.0  # over a constant, in variances of one independent point: three standard errors
 _N_EARLY = 3  # steps
@@ -23,7 +24,7 @@ class Trouble:
     is_degenerate: bool  # some parameter has no meaning; b2 = 0 alone has one
 
 
-def find_trouble(points: Points, fit: OptimusFit, products: Floats, gain: float) -> Trouble:
+def find_trouble(points: ScaledPoints, fit: OptimusFit, products: Floats, gain: float) -> Trouble:
     """`products` are those of the law's derivatives; `gain` is what the curve explains better than a constant does."""
     steps = _distinct_ends(points.x)
     curve = fitted(replace(points, x=steps), fit)

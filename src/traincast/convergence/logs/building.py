@@ -16,7 +16,7 @@ from traincast.convergence.logs.ordering import order_of
 from traincast.convergence.logs.placing import Placed, begins_again, place, stride_of
 from traincast.convergence.logs.series import Axis, series_of
 from traincast.convergence.logs.sheet import Facts, Sheet
-from traincast.errors import FileFormatError
+from traincast.errors import FileFormatError, NothingLoggedError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +36,7 @@ class _Read:
 
     series: tuple[Series, ...]
     rate: Series | None
+    wait: Series | None
     steps_per_epoch: float | None
     restarts: tuple[float, ...]
     remarks: tuple[str, ...]
@@ -55,12 +56,15 @@ def log_of(sheets: Sequence[Sheet], origin: Origin) -> Log:
         read.append(_read(part, origin, facts, read[0].steps_per_epoch if read else None))
     series = tuple(one for some in read for one in some.series)
     if not series:
-        raise FileFormatError(_nothing_found(sheets, origin.path))
+        # The columns of a table stay; lines of other kinds may bring their metrics later.
+        kind = FileFormatError if origin.format == "csv" else NothingLoggedError
+        raise kind(_nothing_found(sheets, origin.path))
     return Log(
         path=origin.path,
         format=origin.format,
         series=series,
         learning_rate=next((some.rate for some in read if some.rate is not None), None),
+        data_wait=next((some.wait for some in read if some.wait is not None), None),
         steps_per_epoch=next((some.steps_per_epoch for some in read if some.steps_per_epoch is not None), None),
         total_steps=facts.total_steps,
         n_epochs=facts.n_epochs,
@@ -73,7 +77,7 @@ def log_of(sheets: Sequence[Sheet], origin: Origin) -> Log:
 def _read(sheet: Sheet, origin: Origin, facts: Facts, train_steps_per_epoch: float | None) -> _Read:
     metrics = _metrics_of(sheet, origin.path)
     if not metrics:
-        return _Read((), None, None, (), ())
+        return _Read((), None, None, None, (), ())
     sheet, remarks = _own_counter_dropped(sheet, train_steps_per_epoch)
     if _split_by_file(origin.path) and any(metric.split is None for metric, _ in metrics.values()):
         remarks.append("By the name of the file, its rows are of validation.")
@@ -85,15 +89,27 @@ def _read(sheet: Sheet, origin: Origin, facts: Facts, train_steps_per_epoch: flo
         one, told = series_of(_taken(sheet.columns[name], order), axis, name=name, metric=metric, split=split)
         remarks += told
         series += [one] if one is not None else []
-    rate_name = next((name for name in sheet.columns if names.is_rate(name)), None)
-    rate = None
-    if rate_name is not None:
-        about = Metric("learning_rate", "train")
-        rate, told = series_of(
-            _taken(sheet.columns[rate_name], order), axis, name=rate_name, metric=about, split="train"
-        )
+    rate, wait = _beside(sheet, axis, order, remarks)
+    return _Read(tuple(series), rate, wait, placed.steps_per_epoch, restarts, tuple(remarks))
+
+
+def _beside(
+    sheet: Sheet, axis: Axis, order: np.ndarray | None, remarks: list[str]
+) -> tuple[Series | None, Series | None]:
+    """What is no metric but goes along: the learning rate, and how long a step waits for data."""
+    found: list[Series | None] = []
+    for known, about in ((names.is_rate, "learning_rate"), (names.is_wait, "data_wait")):
+        name = next((name for name in sheet.columns if known(name)), None)
+        if name is None:
+            found.append(None)
+            continue
+        column = _taken(sheet.columns[name], order)
+        if known is names.is_wait and names.is_milliseconds(name):
+            column = column / 1e3
+        one, told = series_of(column, axis, name=name, metric=Metric(about, "train"), split="train")
+        found.append(one)
         remarks += told
-    return _Read(tuple(series), rate, placed.steps_per_epoch, restarts, tuple(remarks))
+    return found[0], found[1]
 
 
 def _placed(

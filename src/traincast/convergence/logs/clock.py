@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traincast.convergence.logs import names
 from traincast.convergence.logs.log import FloatArray
@@ -10,6 +11,9 @@ from traincast.convergence.logs.log import FloatArray
 _SINCE_1970 = 1e8  # seconds; no run lasts three years
 _MOST_STEPS_BACK = 0.05  # of the rows; a clock that goes back more often is a duration of each row
 _DOUBTFUL = ("time", "time_s", "time_ms")  # of the run or of the row
+_MAY_BE_OF_ROW = (*_DOUBTFUL, "train_time", "training_time", "train_time_ms", "training_time_ms", "train_runtime")
+_ENOUGH = 8  # rows: as many durations do not rise one after the other by chance
+_FALLS_TO = 0.5  # of what it was: a clock that begins again is back at its start
 
 
 def seconds_of(column: FloatArray, name: str) -> tuple[FloatArray | None, tuple[str, ...]]:
@@ -25,8 +29,7 @@ def seconds_of(column: FloatArray, name: str) -> tuple[FloatArray | None, tuple[
         known = np.maximum.accumulate(known - known[0])
     else:
         back = np.flatnonzero(known[1:] < known[:-1])
-        most = 0 if names.plain(name) in _DOUBTFUL else max(3, _MOST_STEPS_BACK * len(known))
-        if back.size > most or (len(known) > 3 and known[0] == known[-1] == known.max()):
+        if _is_of_each_row(known, back, names.plain(name)):
             return None, (f"'{name}' is the duration of each row, not a clock: it is not used.",)
         if back.size:
             offsets = np.zeros(len(known))
@@ -36,6 +39,17 @@ def seconds_of(column: FloatArray, name: str) -> tuple[FloatArray | None, tuple[
             return seconds, (f"The clock '{name}' begins again {back.size} times: its times are added up.",)
     seconds[rows] = known
     return seconds, ()
+
+
+def _is_of_each_row(known: FloatArray, back: NDArray[np.int64], name: str) -> bool:
+    """Durations go up and down by little; a clock goes back to its start, and seldom."""
+    if back.size > (0 if name in _DOUBTFUL else max(3, _MOST_STEPS_BACK * len(known))):
+        return True
+    if back.size and len(known) < 4 * _ENOUGH and (known[back + 1] > _FALLS_TO * known[back]).any():
+        return True
+    if len(known) > 3 and known[0] == known[-1] == known.max():
+        return True
+    return name in _MAY_BE_OF_ROW and 1 < len(known) < _ENOUGH and known.max() < 2 * known[0]
 
 
 def never_back(seconds: FloatArray) -> FloatArray:

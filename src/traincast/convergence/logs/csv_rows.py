@@ -5,18 +5,21 @@ from __future__ import annotations
 import csv
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 
 import numpy as np
 
 from traincast.convergence.logs import names
-from traincast.convergence.logs.fast_cells import number_in, numbers_of
+from traincast.convergence.logs.cells import value_in
+from traincast.convergence.logs.fast_cells import numbers_of
 from traincast.convergence.logs.growing import GrowingColumn
 from traincast.convergence.logs.sheet import Facts, Sheet
-from traincast.errors import FileFormatError, InputError
+from traincast.errors import FileFormatError, InputError, NothingLoggedError
 
 _SEPARATORS = (",", "\t", ";")
 _TEXT_COLUMNS = (*names.RUN_NAMES, *names.SPLIT_COLUMNS)
+_USED = frozenset(
+    (*names.STEP_NAMES, *names.EPOCH_NAMES, *(one for some in names.FACT_NAMES.values() for one in some), "value")
+)
 _PIECE_BYTES = 1 << 19  # of which the arrays still fit the cache
 
 
@@ -65,6 +68,8 @@ class CsvReader:
         for cells in self._cells(data):
             if not any(cell.strip() for cell in cells):
                 continue
+            while len(cells) > len(self._blocks[-1].header) and not cells[-1].strip():
+                cells.pop()  # a separator at the end of the line
             if _is_header(cells, self._blocks[-1]):
                 self._blocks[-1].add(pending)
                 pending = []
@@ -88,11 +93,11 @@ class CsvReader:
 
     def _open(self, line: str) -> None:
         """The first header."""
-        text = line.strip().lstrip("\ufeff")
-        if not text or (text.startswith("#") and not any(mark in text for mark in _SEPARATORS)):
-            self._title = text or self._title
+        text = line.lstrip("\ufeff").strip(" \r\n")  # a header may begin with a tab: pandas does not name its index
+        if not text.strip() or (text.startswith("#") and not any(mark in text for mark in _SEPARATORS)):
+            self._title = text.strip() or self._title
             return
-        text = text.removeprefix("#").strip()
+        text = text.removeprefix("#").strip(" ")
         separator = max(_SEPARATORS, key=text.count)
         cells = next(csv.reader([text], delimiter=separator, skipinitialspace=True))
         if all(_is_number(cell) for cell in cells if cell.strip()):
@@ -119,7 +124,7 @@ class CsvReader:
 
     def sheets(self) -> list[Sheet]:
         if not self._blocks:
-            raise FileFormatError(f"'{self._path}' has no lines to read.")
+            raise NothingLoggedError(f"'{self._path}' has no lines to read.")
         sheets: list[Sheet] = []
         for block in self._blocks:
             sheet = block.sheet()
@@ -129,8 +134,9 @@ class CsvReader:
                 sheets.append(sheet)
         if not sum(sheet.n_rows for sheet in sheets):
             found = ", ".join(self._blocks[0].header)
-            rows = "no row with a number in it" if self._n_unreadable else "no rows yet"
-            raise FileFormatError(f"'{self._path}' has a header ({found}) and {rows}.")
+            if self._n_unreadable:
+                raise FileFormatError(f"'{self._path}' has a header ({found}) and no row with a number in it.")
+            raise NothingLoggedError(f"'{self._path}' has a header ({found}) and no rows yet.")
         return sheets
 
     @property
@@ -168,8 +174,10 @@ class _Block:
 
     def add(self, rows: list[list[str]]) -> None:
         for name, at in self.wanted.items():
-            cells = [row[at] if at < len(row) else "" for row in rows]
-            self.columns[name].append(np.array([_cell_number(cell) for cell in cells], float))
+            is_percent, has_thousands = names.is_percent(name), self.separator == ","
+            cells = (row[at] if at < len(row) else "" for row in rows)
+            values = [value_in(cell, has_thousands=has_thousands, keeps_percent=is_percent) for cell in cells]
+            self.columns[name].append(np.array(values, float))
         for name, places in self.words.items():
             self.texts[name] += ["/".join(row[at].strip() for at in places if at < len(row)) for row in rows]
 
@@ -205,16 +213,10 @@ def _position(header: list[str], given: str, role: str, path: str) -> int:
 
 
 def _is_used(name: str) -> bool:
-    low = names.plain(name)
-    known = {
-        *names.STEP_NAMES,
-        *names.EPOCH_NAMES,
-        *(one for some in names.FACT_NAMES.values() for one in some),
-        "value",
-    }
-    return (
-        low in known or names.clock_of([name]) is not None or names.is_rate(name) or names.metric_of(name) is not None
-    )
+    if (panel := names.panel_of(name)) is not None:
+        return not panel[1].endswith(("__MIN", "__MAX"))  # of a chart: the band about its line
+    is_beside = names.clock_of([name]) is not None or names.is_rate(name) or names.is_wait(name)
+    return names.plain(name) in _USED or is_beside or names.metric_of(name) is not None
 
 
 def _continues(before: Sheet, sheet: Sheet) -> bool:
@@ -255,17 +257,3 @@ def _is_number(cell: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _cell_number(cell: str) -> float:
-    """A number, a percentage, or a time of day as seconds since 1970."""
-    text = cell.strip()
-    value = number_in(text.removesuffix("%"))
-    if value != value and text.count(",") == 1:
-        value = number_in(text.replace(",", "."))  # a decimal comma
-    if value == value or len(text) < 8:
-        return value
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except ValueError:
-        return np.nan

@@ -7,12 +7,14 @@ ones as a tensor with one element.
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from traincast.convergence.logs import names
-from traincast.convergence.logs.sheet import RowCollector, Sheet
 from traincast.errors import FileFormatError, InputError
 
 _HEADER = struct.Struct("<QI")
@@ -37,37 +39,59 @@ def is_event_file(start: bytes) -> bool:
     return 0 < length < _LONGEST_RECORD and checksum == _masked_crc(start[:8])
 
 
-def event_sheets(paths: list[Path], root: Path) -> tuple[list[Sheet], list[str]]:
-    """The numbers of all files in the order in which they were written. A folder 'validation' says so of its tags."""
-    events: list[tuple[float, float, dict[str, float]]] = []
-    remarks: list[str] = []
-    for path in paths:
-        split = names.split_of(str(path.parent.relative_to(root))) if path != root else None
-        data = path.read_bytes()
-        for wall_s, step, values in _scalars(data, path, remarks):
-            events.append((wall_s, step, {_called(tag, split): value for tag, value in values.items()}))
-    events.sort(key=lambda event: event[0])  # files of one run interleave
-    rows = RowCollector()
-    for wall_s, step, values in events:
-        counter = (
-            "epoch"
-            if all(names.plain(tag).startswith(("epoch_", "train_epoch_", "validation_epoch_")) for tag in values)
-            else "step"
-        )
-        rows.add({**values, counter: step, "wall_time": wall_s})
-    if not rows.n_rows:
-        raise FileFormatError(f"'{root}' has no numbers in its events: only scalars can be read.")
-    return [rows.sheet()], remarks
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One number of one tag, under the name that it has as a column."""
+
+    run: str
+    wall_s: float
+    step: float
+    column: str
+    value: float
 
 
-def _called(tag: str, split: str | None) -> str:
-    """A tag as a column; what Keras calls 'epoch_loss' in a folder 'validation' is 'validation/epoch_loss'."""
-    metric = names.metric_of(tag)
-    return f"{split}/{tag}" if split is not None and metric is not None and metric.split is None else tag
+class EventFile:
+    """One file, of which only what was appended is read."""
 
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._begin()
 
-def _scalars(data: bytes, path: Path, remarks: list[str]) -> Iterator[tuple[float, float, dict[str, float]]]:
-    for record in _records(data, path, remarks):
+    def _begin(self) -> None:
+        self._position = 0
+        self._n_bad = 0
+        self._is_damaged = False
+        self.scalars: list[tuple[float, float, dict[str, float]]] = []  # time, step, numbers by tag
+
+    @property
+    def remarks(self) -> list[str]:
+        name = self._path.name
+        bad = [f"{self._n_bad} records of '{name}' cannot be read and are left out."] if self._n_bad else []
+        end = f"'{name}' is damaged after {self._position} bytes: what follows is left out."
+        return [*bad, end] if self._is_damaged else bad
+
+    def read_on(self) -> None:
+        with self._path.open("rb") as file:
+            if os.fstat(file.fileno()).st_size < self._position:
+                self._begin()
+            file.seek(self._position)
+            data = file.read()
+        position, self._is_damaged = 0, False
+        while position + _HEADER.size <= len(data):
+            length, checksum = _HEADER.unpack_from(data, position)
+            self._is_damaged = checksum != _masked_crc(data[position : position + 8])
+            if self._is_damaged and self._position + position == 0:
+                raise FileFormatError(
+                    f"'{self._path}' is not an event file of TensorBoard: its first record is damaged."
+                )
+            end = position + _HEADER.size + length + 4
+            if self._is_damaged or end > len(data):
+                break  # or it is still being written
+            self._take(data[position + _HEADER.size : end - 4])
+            position = end
+        self._position += position
+
+    def _take(self, record: bytes) -> None:
         wall_s, step, values = 0.0, 0, dict[str, float]()
         try:
             for number, held in _fields(record):
@@ -78,26 +102,45 @@ def _scalars(data: bytes, path: Path, remarks: list[str]) -> Iterator[tuple[floa
                 elif number == 5 and isinstance(held, bytes):
                     values = dict(_summary(held))
         except (IndexError, struct.error, UnicodeDecodeError):
-            remarks.append(f"A record of '{path.name}' cannot be read and is left out.")
-            continue
-        if values:
-            yield wall_s, float(step), values
+            self._n_bad += 1
+        else:
+            if values:
+                self.scalars.append((wall_s, float(step), values))
 
 
-def _records(data: bytes, path: Path, remarks: list[str]) -> Iterator[bytes]:
-    position = 0
-    while position + _HEADER.size <= len(data):
-        length, checksum = _HEADER.unpack_from(data, position)
-        if checksum != _masked_crc(data[position : position + 8]):
-            if position == 0:
-                raise FileFormatError(f"'{path}' is not an event file of TensorBoard: its first record is damaged.")
-            remarks.append(f"'{path.name}' is damaged after {position} bytes: what follows is left out.")
-            return
-        position += _HEADER.size
-        if position + length + 4 > len(data):
-            return  # still being written
-        yield data[position : position + length]
-        position += length + 4
+EventFiles = dict[Path, EventFile]  # those that were read before
+
+
+def events_in(paths: list[Path], root: Path, known: EventFiles) -> tuple[list[Event], list[str]]:
+    """The numbers of all files in the order in which they were written: files of one run interleave.
+
+    A folder 'validation' says so of its tags. Folders beside each other that say nothing are runs, unless there are
+    event files above them.
+    """
+    folders = {path: path.parent.relative_to(root).parts if path != root else () for path in paths}
+    runs = {path: "/".join(part for part in parts if not _is_split(part)) for path, parts in folders.items()}
+    is_one = len(set(runs.values())) == 1 or "" in runs.values()
+    events: list[Event] = []
+    for path, parts in folders.items():
+        split = names.split_of("/".join(part for part in parts if is_one or _is_split(part)))
+        run, file = "" if is_one else runs[path], known.setdefault(path, EventFile(path))
+        file.read_on()
+        for wall_s, step, values in file.scalars:
+            events += [Event(run, wall_s, step, _called(tag, split), value) for tag, value in values.items()]
+    remarks = [remark for path in paths for remark in known[path].remarks]
+    return sorted(events, key=lambda event: event.wall_s), remarks
+
+
+def _is_split(part: str) -> bool:
+    """'train' is the part of a run, 'test_run_3' is a run."""
+    return part.isalpha() and names.split_of(part) is not None
+
+
+@lru_cache(maxsize=4096)
+def _called(tag: str, split: str | None) -> str:
+    """A tag as a column; what Keras calls 'epoch_loss' in a folder 'validation' is 'validation/epoch_loss'."""
+    metric = names.metric_of(tag)
+    return f"{split}/{tag}" if split is not None and metric is not None and metric.split is None else tag
 
 
 def _summary(data: bytes) -> Iterator[tuple[str, float]]:

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import BinaryIO
 
-from traincast.convergence.logs.event_files import event_paths
-from traincast.convergence.logs.formats import LINE_FORMATS, format_of, is_packed, is_undecided
+from traincast.convergence.logs.event_files import EventFiles, event_paths
+from traincast.convergence.logs.formats import LINE_FORMATS, is_packed, is_undecided
 from traincast.convergence.logs.log import Log
 from traincast.convergence.logs.reading import LineReader, Reading, log_in, read_runs
-from traincast.errors import FileFormatError, InputError
+from traincast.errors import FileFormatError, InputError, NothingLoggedError
 
 _CHUNK_BYTES = 1 << 22
+_MARK_BYTES = 1024  # of the start, and of what was read last: by these a file is known again
 
 
 class LogFollower:
-    """Follows one log. `poll` gives the log as it is now, or None if nothing has changed.
+    """Follows one log. `poll` gives the log as it is now, or None if nothing has changed or nothing is there yet.
 
-    A file that was truncated or replaced is read from its start, after what was read before: its rows supersede those
-    that they overlap. A file that is not there yet, is empty, or has only a header is waited for.
+    A file that was truncated, replaced or written anew in its place (as Lightning does when a metric is new) is read
+    from its start. Where it begins as early as before it is all there is; else its rows come after those that were read
+    before, and supersede what they overlap. `waits_for` says what is missing while there is no row.
     """
 
     def __init__(self, path: str | Path, reading: Reading | None = None, *, run: str | None = None) -> None:
@@ -29,17 +32,30 @@ class LogFollower:
         self._format: str | None = None
         self._offset = 0
         self._kept = b""  # a line without its end
-        self._inode: int | None = None
+        self._start, self._last = b"", b""  # the first bytes, and the last that were read
+        self._first_step: float | None = None
         self._seen: object = None
+        self._events: EventFiles = {}
         self._n_anew = 0
+        self.waits_for: str | None = None
+
+    @property
+    def written_at_s(self) -> float | None:
+        """When the log was last written, in seconds since 1970; None where there is none."""
+        try:
+            paths = event_paths(self._path) if self._path.is_dir() else [self._path]
+            return max(path.stat().st_mtime for path in paths)
+        except (OSError, InputError):
+            return None
 
     def poll(self) -> Log | None:
-        """Reads on. What cannot be read at all raises, as `read_log` does."""
+        """Reads on. What cannot be a log raises, as `read_log` does; one that has only begun is waited for."""
+        self.waits_for = None
         try:
             if self._format is None:
                 if self._reading.format is None and is_undecided(self._path):
                     return None
-                self._format = self._reading.format or format_of(self._path, self._reading.pattern)
+                self._format = self._reading.format_for(self._path)
             if self._format in LINE_FORMATS and not is_packed(self._path):
                 return self._poll_lines(self._format)
             return self._poll_whole()
@@ -49,34 +65,75 @@ class LogFollower:
             if not self._path.exists():
                 return None  # not yet, or not just now: a log that is rotated is away for a moment
             raise
-        except FileFormatError:
-            if self._is_only_begun():
-                return None
-            raise
+        except FileFormatError as error:
+            if not isinstance(error, NothingLoggedError) and not self._is_only_begun():
+                raise
+            self.waits_for = str(error)
+            if self._first_step is None and self._format is not None:
+                self._forget()  # the first lines may not have shown what format it is
+            return None
+
+    def _forget(self) -> None:
+        self._format, self._reader = None, None
+        self._offset, self._kept, self._start, self._last = 0, b"", b"", b""
 
     def _is_only_begun(self) -> bool:
         """Nothing, or no whole row yet."""
-        return self._path.is_file() and (self._path.stat().st_size < 1024 or self._format == "trainer_state")
+        return self._path.is_file() and self._path.stat().st_size < _MARK_BYTES
 
     def _poll_lines(self, format: str) -> Log | None:
         with self._path.open("rb") as file:
-            status = os.fstat(file.fileno())
-            if self._inode is not None and (status.st_ino != self._inode or status.st_size < self._offset):
-                self._begin_anew()
-            self._inode = status.st_ino
+            if self._is_another(file):
+                self._begin_anew(file, format)
             if self._reader is None:
                 self._reader = self._reading.reader(str(self._path), format)
-            file.seek(self._offset)
-            has_grown = False
-            while chunk := file.read(_CHUNK_BYTES):
-                self._offset += len(chunk)
-                has_grown |= self._feed(self._reader, chunk)
+            has_grown = self._read_on(file, self._reader)
         if not has_grown:
             return None
         told = (
             [f"The file was truncated or replaced {self._n_anew} times while it was watched."] if self._n_anew else []
         )
-        return log_in(self._reader, str(self._path), format, self._reading, self._run, told)
+        log = log_in(self._reader, str(self._path), format, self._reading, self._run, told)
+        self._first_step = _first_step(log)
+        return log
+
+    def _is_another(self, file: BinaryIO) -> bool:
+        """Whether what was read is not in the file any more. A copy with more rows at its end is the same file."""
+        if os.fstat(file.fileno()).st_size < self._offset:
+            return True
+        return _bytes_at(file, 0, len(self._start)) != self._start or (
+            _bytes_at(file, self._offset - len(self._last), len(self._last)) != self._last
+        )
+
+    def _begin_anew(self, file: BinaryIO, format: str) -> None:
+        self._offset, self._kept, self._start, self._last = 0, b"", b"", b""
+        self._n_anew += 1
+        if self._first_step is not None and self._begins_as_early(file, format):
+            self._reader = None
+        elif self._reader is not None:
+            self._reader.resume()
+
+    def _begins_as_early(self, file: BinaryIO, format: str) -> bool:
+        """Whether the file as it is now holds the run from where it was known before."""
+        reader = self._reading.reader(str(self._path), format)
+        file.seek(0)
+        try:
+            reader.feed(file.read(_CHUNK_BYTES).rpartition(b"\n")[0] + b"\n")
+            log = log_in(reader, str(self._path), format, self._reading, self._run, [])
+        except (FileFormatError, InputError):
+            return False
+        return _first_step(log) <= (self._first_step or 0.0)
+
+    def _read_on(self, file: BinaryIO, reader: LineReader) -> bool:
+        """Whether there was a whole line."""
+        file.seek(self._offset)
+        has_grown = False
+        while chunk := file.read(_CHUNK_BYTES):
+            self._start += chunk[: max(0, _MARK_BYTES - self._offset)]
+            self._offset += len(chunk)
+            self._last = (self._last + chunk)[-_MARK_BYTES:]
+            has_grown |= self._feed(reader, chunk)
+        return has_grown
 
     def _feed(self, reader: LineReader, chunk: bytes) -> bool:
         """Whether there was a whole line."""
@@ -88,18 +145,21 @@ class LogFollower:
         self._kept = chunk[end:]
         return True
 
-    def _begin_anew(self) -> None:
-        self._offset, self._kept = 0, b""
-        self._n_anew += 1
-        if self._reader is not None:
-            self._reader.resume()
-
     def _poll_whole(self) -> Log | None:
         """Files that are written as a whole are read again when they change."""
         paths = event_paths(self._path) if self._path.is_dir() else [self._path]
         seen = [(str(path), status.st_mtime_ns, status.st_size) for path in paths for status in [path.stat()]]
         if seen == self._seen:
             return None
-        runs = read_runs(self._path, self._reading)
+        runs = read_runs(self._path, self._reading, known=self._events)
         self._seen = seen
         return runs.chosen(self._run)
+
+
+def _bytes_at(file: BinaryIO, offset: int, count: int) -> bytes:
+    file.seek(offset)
+    return file.read(count)
+
+
+def _first_step(log: Log) -> float:
+    return min((float(one.steps[0]) for one in log.series if len(one)), default=float("inf"))

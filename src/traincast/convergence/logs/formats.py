@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import re
 import zlib
@@ -14,13 +15,14 @@ from typing import BinaryIO, cast
 from traincast.convergence.logs import names
 from traincast.convergence.logs.event_files import event_paths, is_event_file
 from traincast.convergence.logs.mlperf_rows import IS_MLPERF
-from traincast.errors import FileFormatError, InputError
+from traincast.errors import FileFormatError, InputError, NothingLoggedError
 
 FORMATS = ("csv", "jsonl", "trainer_state", "tensorboard", "wandb", "mlperf", "text")
 LINE_FORMATS = ("csv", "jsonl", "wandb", "mlperf", "text")
 _START_BYTES = 1 << 16
 _WITH_NUMBER = re.compile(r"[\s(\[]\d|[=:{}]")
 _GZIP = b"\x1f\x8b"
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # what PowerShell writes
 
 
 def format_of(path: Path, pattern: str | None = None) -> str:
@@ -30,7 +32,7 @@ def format_of(path: Path, pattern: str | None = None) -> str:
         return "tensorboard"
     start = _start_of(path)
     if not start.strip():
-        raise FileFormatError(f"'{path}' is empty: nothing has been logged yet.")
+        raise NothingLoggedError(f"'{path}' is empty: nothing has been logged yet.")
     if is_event_file(start):
         return "tensorboard"
     if b"\0" in start:
@@ -105,18 +107,36 @@ def undamaged(path: Path) -> Iterator[None]:
 
 
 def is_packed(path: Path) -> bool:
-    with path.open("rb") as raw:
-        return raw.read(2) == _GZIP
+    """Whether its bytes are not those of its lines: gzipped, or two a character."""
+    return _first_two(path) in (_GZIP, *_UTF_16)
 
 
 def open_log(path: Path) -> BinaryIO:
-    """The file, unpacked where it is gzipped."""
+    """The file, unpacked where it is gzipped, and in UTF-8."""
     try:
-        return cast(BinaryIO, gzip.open(path, "rb")) if is_packed(path) else path.open("rb")
+        start = _first_two(path)
+        if start == _GZIP:
+            return cast(BinaryIO, gzip.open(path, "rb"))
+        if start in _UTF_16 and (text := _from_utf_16(path)) is not None:
+            return text
+        return path.open("rb")
     except FileNotFoundError:
         raise InputError(f"There is no log '{path}'.") from None
     except OSError as error:
         raise InputError(f"'{path}' cannot be read: {error.strerror}.") from None
+
+
+def _first_two(path: Path) -> bytes:
+    with path.open("rb") as raw:
+        return raw.read(2)
+
+
+def _from_utf_16(path: Path) -> BinaryIO | None:
+    """None where it only begins like such a text."""
+    try:
+        return io.BytesIO(path.read_bytes().decode("utf-16").encode())
+    except UnicodeDecodeError:
+        return None
 
 
 def is_undecided(path: Path) -> bool:

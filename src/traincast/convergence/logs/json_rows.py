@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from traincast.convergence.logs import names
-from traincast.convergence.logs.fast_cells import number_in
+from traincast.convergence.logs.cells import value_in
 from traincast.convergence.logs.sheet import Facts, RowCollector, Sheet
-from traincast.errors import FileFormatError, InputError
+from traincast.errors import FileFormatError, InputError, NothingLoggedError
 
 _DEEPEST = 3  # {"train": {"loss": ...}} is 'train/loss'; deeper trees are no metrics
 
@@ -54,7 +54,7 @@ class JsonLinesReader:
                     f"'{self._path}' has no key '{given}' for {role}: it has {', '.join(sorted(self._seen))}."
                 )
         if not self._rows.n_rows:
-            raise FileFormatError(f"'{self._path}' has no line that is a JSON object with numbers.")
+            raise NothingLoggedError(f"'{self._path}' has no line that is a JSON object with numbers.")
         return [self._rows.sheet()]
 
     @property
@@ -74,10 +74,18 @@ def numbers_and_words(row: Mapping[str, Any]) -> tuple[dict[str, float], dict[st
         if names.plain(name) in (*names.RUN_NAMES, *names.SPLIT_COLUMNS):
             words[name] = str(value)
         elif isinstance(value, (int, float)) and not isinstance(value, bool):
-            numbers[name] = float(value) if value == value else float("inf")
-        elif isinstance(value, str) and (number := number_in(value)) == number:
+            numbers[name] = _finite(value)
+        elif isinstance(value, str) and (number := value_in(value)) == number:
             numbers[name] = number  # W&B writes "NaN" and "Infinity" as text
     return numbers, words
+
+
+def _finite(value: float) -> float:
+    """Infinity for what is no number, or a whole one that is too large."""
+    try:
+        return float(value) if value == value else float("inf")
+    except OverflowError:
+        return float("inf")
 
 
 def _flat(row: Mapping[str, Any], above: str = "", depth: int = 1) -> Iterator[tuple[str, Any]]:
@@ -93,7 +101,7 @@ def trainer_state(data: bytes, path: str) -> tuple[list[Sheet], Facts, list[str]
     try:
         state = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise FileFormatError(f"'{path}' is not a whole JSON file: {error}.") from None
+        raise NothingLoggedError(f"'{path}' is not a whole JSON file: {error}.") from None
     history = state.get("log_history") if isinstance(state, dict) else None
     if not isinstance(history, list):
         raise FileFormatError(f"'{path}' is not a Trainer's state: it has no list 'log_history'.")
@@ -105,7 +113,7 @@ def trainer_state(data: bytes, path: str) -> tuple[list[Sheet], Facts, list[str]
         if numbers:
             rows.add(numbers, words)
     if not rows.n_rows:
-        raise FileFormatError(f"'{path}' has an empty 'log_history'.")
+        raise NothingLoggedError(f"'{path}' has an empty 'log_history'.")
     facts = Facts(
         total_steps=_whole(state.get("max_steps")),
         n_epochs=_positive(state.get("num_train_epochs")),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from traincast.convergence.logs.names import is_rising
 from traincast.errors import InputError, close_names
 
 FloatArray = NDArray[np.float64]
@@ -39,6 +40,11 @@ class Series:
     def __len__(self) -> int:
         return len(self.steps)
 
+    @property
+    def is_rising(self) -> bool:
+        """Whether more of it is better."""
+        return is_rising(self.metric)
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "name": self.name,
@@ -66,6 +72,7 @@ class Log:
     format: str
     series: tuple[Series, ...]
     learning_rate: Series | None = None
+    data_wait: Series | None = None  # seconds of each step in which it waits for data
     steps_per_epoch: float | None = None
     total_steps: int | None = None
     n_epochs: float | None = None
@@ -120,6 +127,7 @@ class Log:
             "format": self.format,
             "series": [one.to_dict() for one in self.series],
             "learning_rate": None if self.learning_rate is None else self.learning_rate.to_dict(),
+            "data_wait": None if self.data_wait is None else self.data_wait.to_dict(),
             "steps_per_epoch": self.steps_per_epoch,
             "total_steps": self.total_steps,
             "n_epochs": self.n_epochs,

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from traincast.convergence.logs.sheet import Facts, RowCollector, Sheet
-from traincast.errors import FileFormatError
+from traincast.errors import NothingLoggedError
 
 IS_MLPERF = re.compile(rb":::MLP?[LOGv0-9.]+\s")
 _LINE = re.compile(
@@ -31,14 +31,14 @@ _FACT_KEYS = {
 class MlperfReader:
     """Reads whole lines as they come; lines of other programs are passed over."""
 
-    def __init__(self, path: str, columns: Mapping[str, str] | None = None) -> None:
-        del columns  # the format names everything itself
+    def __init__(self, path: str) -> None:
         self._path = path
         self._events: list[tuple[float, str, float, Mapping[str, Any]]] = []
         self._known: dict[str, float] = {}
         self._start_s: float | None = None
         self._resumed_at: set[int] = set()
         self._n_bad = 0
+        self._counts_samples = False
 
     def feed(self, data: bytes) -> None:
         for line in data.decode("utf-8", "replace").split("\n"):
@@ -75,7 +75,7 @@ class MlperfReader:
                 row["learning_rate"] = rate
             rows.add(row)
         if not rows.n_rows:
-            raise FileFormatError(f"'{self._path}' has MLPerf lines, and none of an accuracy or a loss.")
+            raise NothingLoggedError(f"'{self._path}' has MLPerf lines, and none of an accuracy or a loss.")
         return [rows.sheet()]
 
     def _position(self, details: Mapping[str, Any], per_epoch: float | None) -> dict[str, float]:
@@ -87,6 +87,7 @@ class MlperfReader:
         if samples is not None and batch:
             return {"step": samples / batch}
         if samples is not None:
+            self._counts_samples = True
             return {"step": samples}
         if epoch is not None and per_epoch is not None and (step := _number(details.get("step_num"))) is not None:
             return {"step": step, "epoch": epoch}
@@ -107,6 +108,8 @@ class MlperfReader:
         found = [f"{self._n_bad} MLPerf lines cannot be read."] if self._n_bad else []
         if "batch" in self._known:
             found.append("The batch size is what was logged: some submitters log the batch of one device.")
+        if self._counts_samples:
+            found.append("No batch size is logged: steps are samples here.")
         return found
 
 

@@ -19,6 +19,9 @@ CLOCK_NAMES = (
     "unix_time", "datetime", "date", "time",
 )  # fmt: skip
 RATE_NAMES = ("learning_rate", "lr", "train_learning_rate", "train_lr", "learning_rate_0", "lr_0", "base_lr")
+WAIT_NAMES = (  # for data, in each step
+    "data_wait", "data_time", "data_load_time", "data_loading_time", "dataloader_wait", "dataloader_time", "input_wait",
+)  # fmt: skip
 RUN_NAMES = ("run", "run_id", "curve_id", "run_name", "experiment", "trial")
 SPLIT_COLUMNS = ("phase", "split", "mode", "subset", "stage")
 FACT_NAMES = {
@@ -28,6 +31,7 @@ FACT_NAMES = {
     "n_epochs": ("n_epochs", "num_epochs", "num_train_epochs", "max_epochs", "total_epochs"),
 }
 
+_POSITIONS = frozenset((*STEP_NAMES, *EPOCH_NAMES, *CLOCK_NAMES, *RATE_NAMES))
 _SPLIT_WORDS = {
     "train": "train", "training": "train", "val": "validation", "valid": "validation", "validation": "validation",
     "eval": "validation", "evaluation": "validation", "dev": "validation", "test": "test", "testing": "test",
@@ -40,9 +44,20 @@ _LOSS = re.compile(r"(loss|total_loss|loss_total|avg_loss|average_loss|mean_loss
 _KNOWN = re.compile(
     r"(perplexity|ppl|bpb|bpc|nll|error|err|top1_err|top_1_error|f1|f1_score|auc|roc_auc|map|bleu|wer|cer|mae|mse|rmse|iou|miou"
     r"|dice|precision|recall|reward|metric|top5|top_5|top_5_acc|acc5|acc_5|prec5|prec_5|accuracy_5|top_5_accuracy|cross_entropy"
-    r"|hit_rate|ndcg|rouge.*|metrics_.+|map_?50.*|r2|psnr|fid|.+_loss|.+_acc|.+_accuracy|loss_.+)"
+    r"|hit_rate|ndcg.*|mrr|(mean_)?average_precision|auroc|exact_match|sacrebleu|chrf|meteor|mean_reward|ssim|mcc|rouge.*|metrics_.+|map_?50.*|r2|psnr|fid|.+_loss|.+_acc|.+_accuracy|loss_.+)"
 )
 _SURE = ("loss", "accuracy")
+# Better when higher. A share is of 1, or of 100 in percent; points are of 100 or of 1, as their authors like; of the
+# others nobody knows the highest. What has a word of falling in its name falls: 'top1_err', 'reward_loss'.
+_SHARE = re.compile(
+    r"acc\d*|accuracy|accuracies|top\d*|prec\d*|precision|recall|f1|f\d|fscore|auc|auroc|aucroc|auprc|m?ap\d*|m?iou"
+    r"|dice|jaccard|ndcg\d*|mrr\d*|hit|hits|em|exact|success|win|fitness|ssim"
+)
+_POINTS = re.compile(r"(sacre)?bleu\d*|rouge[a-z0-9]*|meteor|chrf\w*|score")
+_UNBOUNDED = re.compile(r"reward\w*|returns?|psnr|r2|mcc|kappa|matthews|pearson\w*|spearman\w*|correlation|elbo")
+_FALLING = re.compile(
+    r"\w*loss\w*|err\d*|errors?|nll|perplexity|ppl|bp[bc]|wer|cer|mae|mse|rmse|fid|entropy|miss|variance|std|var"
+)
 # Numbers about the machine, not about learning.
 _NOT_LEARNING = re.compile(
     r".*(runtime|per_sec|per_second|_time|samples|speed|throughput|memory|flos|mfu|step_avg|tokens).*"
@@ -60,7 +75,8 @@ class Metric:
 
 def plain(name: str) -> str:
     """A column's name in one spelling: 'Train/Loss (%)' becomes 'train_loss'."""
-    spaced = re.sub(r"([a-z])([A-Z])", r"\1_\2", name.strip())
+    one_word = name.strip().replace("mAP", "map").replace("mIoU", "miou").replace("IoU", "iou")
+    spaced = re.sub(r"([a-z])([A-Z])", r"\1_\2", one_word)
     low = re.sub(r"[^a-z0-9]+", "_", spaced.lower())
     return low.rstrip("_") if low.startswith("_") and name.strip().startswith("_") else low.strip("_")
 
@@ -79,6 +95,8 @@ def metric_of(name: str) -> Metric | None:
     words = [word for word in low.split("_") if word]
     splits = [_SPLIT_WORDS[word] for word in words if word in _SPLIT_WORDS]
     rest = [word for word in words if word not in _SPLIT_WORDS]
+    if len(rest) > 1 and rest[-1] in ("pct", "percent", "percentage"):
+        rest = rest[:-1]
     is_epoch_mean = len(rest) > 1 and (rest[-1] == "epoch" or rest[0] == "epoch")
     if len(rest) > 1 and rest[-1] in ("epoch", "step"):
         rest = rest[:-1]
@@ -99,9 +117,52 @@ def _metric_name(rest: str, *, has_split: bool) -> str | None:
         return "loss"
     if _ACCURACY.fullmatch(rest):
         return "accuracy"
-    if not rest or _NOT_LEARNING.fullmatch(rest) or rest in {*STEP_NAMES, *EPOCH_NAMES, *CLOCK_NAMES, *RATE_NAMES}:
+    if not rest or _NOT_LEARNING.fullmatch(rest) or rest in _POSITIONS or is_wait(rest):
         return None
     return rest if has_split or _KNOWN.fullmatch(rest) else None
+
+
+def is_rising(metric: str) -> bool:
+    """Whether more of a metric is better: of an accuracy, an F1 or a reward it is, of what we do not know it is not."""
+    return _has(metric, _SHARE) or _has(metric, _POINTS) or _has(metric, _UNBOUNDED)
+
+
+def is_known(metric: str) -> bool:
+    """Whether we know which way is better."""
+    return metric in _SURE or _KNOWN.fullmatch(metric) is not None or is_rising(metric)
+
+
+def is_share(metric: str) -> bool:
+    """Whether a metric goes from 0 to 1, and is often written in percent."""
+    return _has(metric, _SHARE)
+
+
+def has_top(metric: str) -> bool:
+    """Whether there is a highest value, 1 or 100."""
+    return _has(metric, _SHARE) or _has(metric, _POINTS)
+
+
+def _has(metric: str, known: re.Pattern[str]) -> bool:
+    """By the words of its name; an accuracy that is told from a loss is an accuracy."""
+    words = re.split(r"[^a-z0-9]+", metric.lower().partition(" from ")[0])
+    return any(map(known.fullmatch, words)) and not any(map(_FALLING.fullmatch, words))
+
+
+def is_percent(name: str) -> bool:
+    """Whether a column says that it is written in percent: 'acc (%)', 'accuracy_pct'."""
+    return "%" in name or plain(name).endswith(("_pct", "_percent", "_percentage"))
+
+
+def is_wait(name: str) -> bool:
+    """Whether a column is the time that a step waits for data; a split or a unit in its name does not matter."""
+    words = [word for word in plain(name).split("_") if word not in _SPLIT_WORDS]
+    return re.sub(r"_(ms|s|sec|secs|seconds)$", "", "_".join(words)) in WAIT_NAMES
+
+
+def panel_of(name: str) -> tuple[str, str] | None:
+    """Run and metric of a column of a chart that W&B's page exports: 'amber-12 - train/loss'."""
+    run, dash, metric = name.strip().rpartition(" - ")
+    return (run, metric) if dash and run and metric_of(re.sub(r"__M(IN|AX)$", "", metric)) is not None else None
 
 
 def first_of(names: Iterable[str], wanted: Iterable[str]) -> str | None:

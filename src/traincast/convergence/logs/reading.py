@@ -12,16 +12,19 @@ import numpy as np
 from traincast.convergence.logs import names
 from traincast.convergence.logs.building import Origin, log_of
 from traincast.convergence.logs.csv_rows import CsvReader
-from traincast.convergence.logs.event_files import event_paths, event_sheets
-from traincast.convergence.logs.formats import FORMATS, format_of, open_log, undamaged
+from traincast.convergence.logs.event_files import EventFiles, event_paths
+from traincast.convergence.logs.event_rows import event_sheets
+from traincast.convergence.logs.formats import FORMATS, format_of, open_log, text_format_of, undamaged
 from traincast.convergence.logs.json_rows import JsonLinesReader, trainer_state
 from traincast.convergence.logs.log import Log
 from traincast.convergence.logs.mlperf_rows import MlperfReader
 from traincast.convergence.logs.sheet import Facts, Sheet
 from traincast.convergence.logs.text_rows import TextReader
+from traincast.convergence.logs.wandb_panel import by_panel_run
 from traincast.errors import InputError, close_names
 
 _CHUNK_BYTES = 1 << 22  # malloc keeps freed pieces of less for the next ones
+_WITH_COLUMNS = ("csv", "jsonl")
 Progress = Callable[[float], None]
 
 
@@ -59,10 +62,26 @@ class Reading:
         if format == "csv":
             return CsvReader(path, self.columns, n_bytes)
         if format == "mlperf":
-            return MlperfReader(path, self.columns)
+            return MlperfReader(path)
         if format == "text":
-            return TextReader(path, self.columns, self.pattern)
+            return TextReader(path, self.pattern)
         return JsonLinesReader(path, self.columns)
+
+    def format_for(self, path: Path) -> str:
+        """What is said of it, or what is in it; a history of W&B is a table or has objects in its lines."""
+        if self.format is None:
+            format = format_of(path, self.pattern)
+        elif self.format == "wandb":
+            with open_log(path) as file, undamaged(path):
+                format = "jsonl" if text_format_of(file.read(_CHUNK_BYTES)) == "jsonl" else "csv"
+        else:
+            format = self.format
+        if self.columns and format not in _WITH_COLUMNS:
+            raise InputError(
+                f"columns= says what columns of a table or keys of JSON lines mean, and '{path}' is {format}: name the "
+                "groups of a pattern instead, or leave it out."
+            )
+        return format
 
     def origin(self, path: str, format: str, facts: Facts, remarks: list[str]) -> Origin:
         return Origin(
@@ -72,9 +91,8 @@ class Reading:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Runs:
-    """The runs in a file, by name; a file of one run has it under an empty name and no `column`."""
+    """The runs in a file, by name; a file of one run has it under an empty name."""
 
-    column: str | None
     sheets: Mapping[str, list[Sheet]]
     origin: Origin
 
@@ -87,17 +105,17 @@ class Runs:
         if run is not None and run not in known:
             raise InputError(f"'{path}' has no run '{run}'.{close_names(run, known)} {_told(known)}")
         if run is None and len(known) > 1:
-            raise InputError(
-                f"'{path}' has {len(known)} runs in its column '{self.column}': choose one with run=. {_told(known)}"
-            )
+            raise InputError(f"'{path}' has {len(known)} runs: choose one with run=. {_told(known)}")
         return self.log(known[0] if run is None else run)
 
 
-def read_runs(path: str | Path, reading: Reading, on_progress: Progress | None = None) -> Runs:
-    """Everything in a file, before it is made into logs."""
+def read_runs(
+    path: str | Path, reading: Reading, on_progress: Progress | None = None, known: EventFiles | None = None
+) -> Runs:
+    """Everything in a file, before it is made into logs; of event files that are `known`, what is new is read."""
     given = Path(path)
-    format = reading.format or format_of(given, reading.pattern)
-    sheets, facts, remarks = _sheets(given, format, reading, on_progress)
+    format = reading.format_for(given)
+    sheets, facts, remarks = _sheets(given, format, reading, on_progress, {} if known is None else known)
     shown = "wandb" if format in ("csv", "jsonl") and _is_from_wandb(sheets) else format
     return runs_in(sheets, reading.origin(str(path), shown, facts, remarks))
 
@@ -111,22 +129,25 @@ def log_in(reader: LineReader, path: str, format: str, reading: Reading, run: st
 
 def runs_in(sheets: list[Sheet], origin: Origin) -> Runs:
     """Sheets by the run that a column names."""
+    sheets = [one for sheet in sheets for one in by_panel_run(sheet)]
     column = next((name for sheet in sheets if (name := names.first_of(sheet.words, names.RUN_NAMES))), None)
     if column is None:
-        return Runs(None, {"": sheets}, origin)
+        return Runs({"": sheets}, origin)
     found: dict[str, list[Sheet]] = {}
     for sheet in sheets:
         words = np.array(sheet.words.get(column, ("",) * sheet.n_rows), object)
         for run in dict.fromkeys(words):
             found.setdefault(str(run), []).append(sheet.rows(words == run))
-    return Runs(column, found, origin)
+    return Runs(found, origin)
 
 
 def _sheets(
-    path: Path, format: str, reading: Reading, on_progress: Progress | None
+    path: Path, format: str, reading: Reading, on_progress: Progress | None, known: EventFiles
 ) -> tuple[list[Sheet], Facts, list[str]]:
+    if not path.exists():
+        raise InputError(f"There is no log '{path}'.")
     if format == "tensorboard":
-        sheets, remarks = event_sheets(event_paths(path) if path.is_dir() else [path], path)
+        sheets, remarks = event_sheets(event_paths(path) if path.is_dir() else [path], path, known)
         return sheets, Facts(), remarks
     with undamaged(path):
         if format == "trainer_state":
@@ -158,7 +179,8 @@ def _chunks(path: Path, on_progress: Progress | None) -> Iterator[bytes]:
 
 
 def _is_from_wandb(sheets: list[Sheet]) -> bool:
-    return any({"_step", "_runtime", "_timestamp"} & set(sheet.columns) for sheet in sheets)
+    own = {"_step", "_runtime", "_timestamp"}
+    return any(own & set(sheet.columns) or any(map(names.panel_of, sheet.columns)) for sheet in sheets)
 
 
 def _told(runs: list[str]) -> str:

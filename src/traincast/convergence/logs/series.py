@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from traincast.convergence.logs.clock import never_back
 from traincast.convergence.logs.log import FloatArray, Series
-from traincast.convergence.logs.names import Metric
+from traincast.convergence.logs.names import Metric, is_percent, is_share
 from traincast.convergence.logs.running_mean import in_epoch, is_running_mean
 
 
@@ -60,7 +60,7 @@ def series_of(
     if not len(column):
         return None, remarks
     column, axis = _means_of_repeats(column, axis, name, remarks)
-    if metric.metric == "accuracy":
+    if is_share(metric.metric):
         column = _fractions(column, name, remarks)
     column, axis, kind = _kept_by_kind(column, axis, name, metric, split, remarks)
     series = Series(
@@ -92,7 +92,7 @@ def _means_of_repeats(column: FloatArray, axis: Axis, name: str, remarks: list[s
 
 def _fractions(column: FloatArray, name: str, remarks: list[str]) -> FloatArray:
     highest = float(column.max())
-    if highest <= 1.0001:
+    if highest <= 1.0001 and not is_percent(name):
         return column
     if highest > 100.01:
         remarks.append(
@@ -106,7 +106,7 @@ def _fractions(column: FloatArray, name: str, remarks: list[str]) -> FloatArray:
 def _kept_by_kind(
     column: FloatArray, axis: Axis, name: str, metric: Metric, split: str, remarks: list[str]
 ) -> tuple[FloatArray, Axis, str]:
-    if metric.metric == "learning_rate":
+    if metric.metric in ("learning_rate", "data_wait"):
         return column, axis, "point"
     index, n_steps = axis.epoch_index, axis.steps_per_epoch
     if (

@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import lru_cache
 
 from traincast.convergence.logs import names
+from traincast.convergence.logs.cells import seconds_in, value_in
 
-_NUMBER = r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan\b|inf(?:inity)?\b)"
+_GROUPED = r"[1-9]\d{0,2}(?:,\d{3})+(?![\d,])(?:\.\d+)?"  # 12,345
+_NUMBER = rf"[-+]?(?:{_GROUPED}|\d+\.?\d*(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan\b|inf(?:inity)?\b)"
 _PAIR = re.compile(  # possessive, so that a long line without numbers is done in one pass
     r"(?<![\w@.])(?P<name>learning rate|[a-z_][\w/@.-]{0,60}+)"
     rf"(?P<between>['\"]?\s*[:=\[]\s*[\['\"]?\s*|\s+)(?P<value>{_NUMBER})(?:\s*/\s*(?P<total>\d+)(?![\d.]))?\]?"
@@ -42,9 +43,19 @@ class LineFacts:
 
     numbers: dict[str, float] = field(default_factory=dict)
     totals: dict[str, float] = field(default_factory=dict)
+    bar: tuple[float, float] | None = None  # a progress bar: how far it is, and how far it goes
     sample_fraction: float | None = None  # of the epoch, where a line counts samples instead of steps
     n_percent: int = 0
     has_metric: bool = False
+    trust: dict[str, int] = field(default_factory=dict)  # of a counter: how far behind others its name is
+
+    def is_better(self, counter: str, name: str) -> bool:
+        """Whether a name says what it counts better than the one before: 'num_updates' does, behind 'update'."""
+        rank = (names.STEP_NAMES if counter == "step" else names.EPOCH_NAMES).index(name)
+        if rank >= self.trust.get(counter, -1 if counter in self.numbers else 1_000):
+            return False
+        self.trust[counter] = rank
+        return True
 
 
 def facts_of(line: str) -> LineFacts:
@@ -56,20 +67,26 @@ def facts_of(line: str) -> LineFacts:
     for pair in _PAIR.finditer(text):
         split = _split_before(text[position : pair.start()]) or split
         position = pair.end()
+        if found.bar is not None and text[position : position + 1] == "|":
+            continue  # the title of a bar, 'Map: 45%|###', is no metric
         if not _take(pair, split, found):
             split = names.split_of(pair["name"]) or split  # 'Test: [10/196] Loss 0.5'
+    if found.bar is not None and found.has_metric:  # else nobody knows yet what it counts
+        found.numbers.setdefault("step", found.bar[0])
+        found.totals.setdefault("step", found.bar[1])
     return found
 
 
 def _take(pair: re.Match[str], split: str | None, found: LineFacts) -> bool:
     """Keeps a pair that means something to us."""
-    meaning, value, between = _meaning(pair["name"]), float(pair["value"]), pair["between"].strip(" '\"")
+    meaning, value, between = _meaning(pair["name"]), value_in(pair["value"]), pair["between"].strip(" '\"")
     if meaning is None:
         return False
     if meaning.counter is not None:
         if meaning.name in ("batch", "it") and between in (":", "="):
             return False  # 'batch: 128' is a size
-        found.numbers.setdefault(meaning.counter, value)
+        if found.is_better(meaning.counter, meaning.name):
+            found.numbers[meaning.counter] = value
         if pair["total"] is not None:
             found.totals.setdefault(meaning.counter, float(pair["total"]))
         return True
@@ -77,7 +94,7 @@ def _take(pair: re.Match[str], split: str | None, found: LineFacts) -> bool:
     if metric is not None:
         if not between and metric.metric not in ("loss", "accuracy"):
             return False
-        value = _fraction(value, pair, found) if metric.metric == "accuracy" else value
+        value = _fraction(value, pair, found) if names.is_share(metric.metric) else value
         name = f"{split}_{name}" if metric.split is None and split is not None else name
         found.has_metric = True
     found.numbers.setdefault(f"{name}_ms" if pair["unit"].strip() == "ms" else name, value)
@@ -86,7 +103,7 @@ def _take(pair: re.Match[str], split: str | None, found: LineFacts) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Meaning:
-    """What a name on a line is: a counter, a metric, or a rate or clock."""
+    """What a name on a line is: a counter, a metric, or a rate, a clock or the wait for data."""
 
     name: str
     counter: str | None = None
@@ -99,7 +116,7 @@ def _meaning(given: str) -> _Meaning | None:
     metric = names.known_metric_of(low)
     if low in _COUNTERS:
         return _Meaning(low, counter=_COUNTERS[low])
-    if metric is not None or names.is_rate(low) or names.clock_of([low]) is not None:
+    if metric is not None or names.is_rate(low) or names.is_wait(low) or names.clock_of([low]) is not None:
         return _Meaning(low, metric=metric)
     return None
 
@@ -121,14 +138,17 @@ def _split_before(gap: str) -> str | None:
 
 
 def _clock(text: str, found: LineFacts) -> str:
-    """Takes the time of day off the line."""
+    """Takes the time of day off the line; what looks like one and is none stays away from the clock."""
     if day := _DAY_AND_TIME.search(text):
-        found.numbers["timestamp"] = datetime.fromisoformat(f"{day[1]}T{day[2]}.{(day[3] or '0'):0<6}").timestamp()
-        return text[: day.start()] + text[day.end() :]
-    if glog := _GLOG.match(text):
-        month_day = f"{_GLOG_YEAR}-{glog[1][:2]}-{glog[1][2:]}"
-        found.numbers["timestamp"] = datetime.fromisoformat(f"{month_day}T{glog[2][:15]}").timestamp()
-        return text[glog.end() :]
+        time_s = seconds_in(f"{day[1]}T{day[2]}.{(day[3] or '0'):0<6}")
+        text = text[: day.start()] + text[day.end() :]
+    elif glog := _GLOG.match(text):
+        time_s = seconds_in(f"{_GLOG_YEAR}-{glog[1][:2]}-{glog[1][2:]}T{glog[2][:15]}")
+        text = text[glog.end() :]
+    else:
+        return text
+    if time_s == time_s:
+        found.numbers["timestamp"] = time_s
     return text
 
 
@@ -145,7 +165,7 @@ def _counters(text: str, found: LineFacts) -> str:
         found.sample_fraction = float(samples[2]) / max(1.0, float(samples[3]))
         return text[: samples.start()] + " " + text[samples.end() :]
     if bar := _BAR.search(text):
-        found.numbers["step"], found.totals["step"] = float(bar[1]), float(bar[2])
+        found.bar = float(bar[1]), float(bar[2])
         return text[: bar.start()] + " | " + text[bar.end() :]
     return text
 
@@ -159,12 +179,10 @@ def pattern_facts(pattern: re.Pattern[str], lines: Iterator[str]) -> Iterator[Li
         for name, text in match.groupdict().items():
             if text is None:
                 continue
-            is_percent = text.strip().endswith("%")
-            try:
-                value = float(text.strip().rstrip("%"))
-            except ValueError:
+            value = value_in(text)
+            if value != value:
                 continue
-            found.n_percent += is_percent
+            found.n_percent += text.strip().endswith("%")
             found.has_metric |= names.metric_of(name) is not None
-            found.numbers[name] = value / 100 if is_percent else value
+            found.numbers[name] = value
         yield found

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from traincast.convergence.logs import names
+from traincast.convergence.logs.progress_bars import ProgressBars
 from traincast.convergence.logs.sheet import Facts, RowCollector, Sheet
 from traincast.convergence.logs.text_lines import LineFacts, facts_of, pattern_facts
-from traincast.errors import FileFormatError, InputError
+from traincast.errors import InputError, NothingLoggedError
 
 
 class TextReader:
     """Reads whole lines as they come. A line without a step or an epoch is at those of the lines before it."""
 
-    def __init__(self, path: str, columns: Mapping[str, str] | None = None, pattern: str | None = None) -> None:
+    def __init__(self, path: str, pattern: str | None = None) -> None:
         self._path = path
-        self._roles = {given: role for role, given in (columns or {}).items()}
         self._pattern = None if pattern is None else _compiled(pattern)
         self._rows = RowCollector()
+        self._bars = ProgressBars()
         self._epoch: float | None = None
         self._step: float | None = None
         self._is_epoch_from_zero = False
@@ -36,9 +37,12 @@ class TextReader:
         for found in facts:
             self._n_matched += 1
             self._n_percent += found.n_percent
-            numbers = {self._roles.get(name, name): value for name, value in found.numbers.items()}
+            numbers = dict(found.numbers)
             self._place(numbers, found)
+            if found.bar is not None:
+                self._bars.draw(*found.bar)
             if found.has_metric:
+                self._bars.add_row()
                 if self._step is not None:
                     numbers.setdefault("step", self._step)
                 if self._epoch is not None:
@@ -52,10 +56,12 @@ class TextReader:
             self._is_epoch_from_zero |= epoch == 0
             if found.sample_fraction is not None:
                 numbers["epoch"] = epoch - (not self._is_epoch_from_zero) + found.sample_fraction
-            self._epoch, self._step = numbers["epoch"], None
+            self._epoch = numbers["epoch"]
+            if epoch.is_integer():  # where epochs have a fraction, steps run through
+                self._step = None
         if "step" in numbers:
             self._step = numbers["step"]
-            self._has_steps_in_epochs |= self._epoch is not None
+            self._has_steps_in_epochs |= self._epoch is not None and self._epoch.is_integer()
         for name, total in found.totals.items():
             self._totals[name] = max(total, self._totals.get(name, 0.0))
 
@@ -64,22 +70,24 @@ class TextReader:
 
     def sheets(self) -> list[Sheet]:
         if self._pattern is not None and not self._n_matched:
-            raise InputError(f"The pattern '{self._pattern.pattern}' matches no line of '{self._path}'.")
+            raise NothingLoggedError(f"The pattern '{self._pattern.pattern}' matches no line of '{self._path}'.")
         if not self._rows.n_rows:
-            raise FileFormatError(
+            raise NothingLoggedError(
                 f"'{self._path}' has no line with a loss or an accuracy that we can find: give a pattern with named "
                 r"groups, such as 'step (?P<step>\d+) .*loss (?P<loss>[\d.]+)'."
             )
-        return [self._rows.sheet()]
+        sheet = self._rows.sheet()
+        return [sheet if "step" in sheet.columns else self._bars.numbered(sheet)]
 
     @property
     def facts(self) -> Facts:
         steps, epochs = self._totals.get("step"), self._totals.get("epoch")
-        return Facts(
-            steps_per_epoch=steps if self._has_steps_in_epochs else None,
-            total_steps=None if steps is None or self._has_steps_in_epochs else int(steps),
-            n_epochs=epochs,
-        )
+        in_epoch = steps if self._has_steps_in_epochs else None
+        total = steps if in_epoch is None else None
+        if steps is None and self._step is None:
+            in_epoch = self._bars.in_epoch if self._epoch is not None and self._epoch.is_integer() else None
+            total = self._bars.whole
+        return Facts(steps_per_epoch=in_epoch, total_steps=None if total is None else int(total), n_epochs=epochs)
 
     @property
     def remarks(self) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from traincast.convergence.transfer.table import Row, number, read_rows
 from traincast.errors import FileFormatError, InputError
 
-_EPOCHS = ("epochs", "epochs_to_target", "epoch_to_92acc")  # any of these headers
+EPOCHS = ("epochs", "epochs_to_target", "epoch_to_92acc")  # any of these headers
 DEPTH = ("num_layers", "depth", "layers", "n_layers")
 _HARDWARE = ("gpu", "hardware", "device")
 _STEPS_OF_EPOCH = 1_000  # as far as a degenerate fit is told from a good one
@@ -48,20 +48,15 @@ class Fit:
         return self.b0 >= (_STEPS_OF_EPOCH if self.counts_epochs else 1) or not (self.b0 > 0 and self.b1 > 0)
 
 
-def read_fits(
-    path: str | Path, *, split: str | None = None, families: Mapping[str, str] | None = None
-) -> tuple[Fit, ...]:
+def read_fits(path: str | Path, *, split: str | None = None) -> tuple[Fit, ...]:
     """Rows of a table with model, num_layers, b0, b1, b2, and where known family, gpu, split and epochs.
 
-    `split` chooses among rows of training and of validation. `families` gives a model's family where the file does not.
+    `split` chooses among rows of training and of validation.
     """
-    lines = chosen_rows(path, split=split, families=families)
-    return tuple(fit_of(where, line, families or {}) for where, line in lines)
+    return tuple(fit_of(where, line) for where, line in chosen_rows(path, split=split))
 
 
-def chosen_rows(
-    path: str | Path, *, split: str | None = None, families: Mapping[str, str] | None = None
-) -> list[tuple[str, Row]]:
+def chosen_rows(path: str | Path, *, split: str | None = None) -> list[tuple[str, Row]]:
     """The rows of one split, which must be said where there are several."""
     lines = read_rows(Path(path))
     splits = sorted({line.get(_CHOOSE, "") for _, line in lines})
@@ -69,9 +64,6 @@ def chosen_rows(
         raise InputError(f"'{path}' has no rows of split '{split}'; it has {', '.join(splits) or 'none'}.")
     if split is None and len(splits) > 1:
         raise InputError(f"'{path}' holds rows of {' and '.join(splits)}: say which with split.")
-    unknown = sorted(set(families or {}) - {line.get("model", "") for _, line in lines})
-    if unknown:
-        raise InputError(f"'{path}' has no model '{unknown[0]}', for which a family is given.")
     return [(where, line) for where, line in lines if split is None or line.get(_CHOOSE, "") == split]
 
 
@@ -90,7 +82,6 @@ def usable(fits: Sequence[Fit]) -> tuple[tuple[Fit, ...], tuple[str, ...]]:
 def fit_of(
     where: str,
     line: Row,
-    families: Mapping[str, str],
     *,
     size: str | None = None,
     found: Mapping[str, float] | None = None,
@@ -106,14 +97,14 @@ def fit_of(
     for name in PARAMETERS:
         if name not in known:
             known[name] = number(where, name, _cell(where, line, (name,)))
-    epochs = next((line[name] for name in _EPOCHS if line.get(name)), None)
+    epochs = next((line[name] for name in EPOCHS if line.get(name)), None)
     if epochs is not None:
         known["epochs"] = number(where, "epochs", epochs)
     try:
         return Fit(
             model=model,
             n_layers=int(n_layers),
-            family=families.get(model, line.get("family", "")),
+            family=line.get("family", ""),
             gpu=next((line[name] for name in _HARDWARE if line.get(name)), ""),
             counts_epochs=counts_epochs,
             **known,

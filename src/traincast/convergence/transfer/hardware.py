@@ -44,7 +44,7 @@ class HardwareTest:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-def hardware_test(fits: Sequence[Fit], quantity: str, *, seed: int = 0) -> HardwareTest | None:
+def hardware_test(fits: Sequence[Fit], quantity: str) -> HardwareTest | None:
     """Of models that ran on several GPUs; None where none did."""
     known = [fit for fit in fits if getattr(fit, quantity)]
     gpus_of: dict[str, set[str]] = {}
@@ -58,7 +58,7 @@ def hardware_test(fits: Sequence[Fit], quantity: str, *, seed: int = 0) -> Hardw
     logs = np.array([math.log(getattr(fit, quantity)) for fit in rows])
     around = logs - (np.bincount(models, logs) / np.bincount(models))[models]
     seen = _between(around[None, :], gpus)[0]
-    shuffled = _shuffled(around, models, np.random.default_rng(seed))
+    shuffled = _shuffled(around, models, np.random.default_rng(0))
     n_as_far = int((_between(shuffled, gpus) >= seen * (1 - 1e-9)).sum())
     means = np.bincount(gpus, around) / np.bincount(gpus)
     return HardwareTest(

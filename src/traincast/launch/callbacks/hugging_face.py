@@ -22,10 +22,11 @@ class ForecastCallback(TrainerCallback):  # type: ignore[misc]  # transformers i
         path: str | Path = "traincast.csv",
         *,
         target: float | None = None,
+        metric: str | None = None,
         every_s: float = 30.0,
         tell: Tell | None = None,
     ) -> None:
-        self._reporter = Reporter(path, target=target, every_s=every_s, tell=tell)
+        self._reporter = Reporter(path, target=target, metric=metric, every_s=every_s, tell=tell)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if state.is_world_process_zero:
@@ -45,11 +46,11 @@ class ForecastCallback(TrainerCallback):  # type: ignore[misc]  # transformers i
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         self._reporter.pauses()
-        if not state.is_world_process_zero or not logs or "train_runtime" in logs:  # a summary of the whole run
-            return
-        numbers = {name: value for name, value in logs.items() if isinstance(value, int | float)}
-        rate = numbers.get("learning_rate")
-        self._reporter.add(state.global_step, epoch=state.epoch, rate=rate, **columns_of(numbers))
+        if state.is_world_process_zero and logs and "train_runtime" not in logs:  # else a summary of the whole run
+            numbers = {name: value for name, value in logs.items() if isinstance(value, int | float)}
+            rate = numbers.get("learning_rate")
+            self._reporter.add(state.global_step, epoch=state.epoch, rate=rate, **columns_of(numbers))
+        self._reporter.waits()
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if state.is_world_process_zero:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -27,34 +30,40 @@ class ForecastCallback(Callback):  # type: ignore[misc]  # keras is not read by 
         *,
         every_steps: int = 20,
         target: float | None = None,
+        metric: str | None = None,
         every_s: float = 30.0,
         tell: Tell | None = None,
     ) -> None:
         super().__init__()
         if every_steps < 1:
             raise InputError(f"A row is written every 1 step or more, not every {every_steps}.")
-        self._reporter = Reporter(path, target=target, every_s=every_s, tell=tell)
+        self._reporter = Reporter(path, target=target, metric=metric, every_s=every_s, tell=tell)
         self._every_steps = every_steps
-        self._epoch, self._step = 0, 0
+        self._epoch, self._step, self._first_step = 0, 0, 0
         self._n_batches = 0  # in the mean of the row before, of this epoch
         self._means: dict[str, float] = {}
+        self._begun, self._n_at_once = 0, 1  # steps of one call
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        if not _is_first_process():
+            return
         steps, epochs = self.params.get("steps"), self.params.get("epochs")
         self._reporter.begin(steps * epochs if steps and epochs else None)
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._epoch, self._n_batches, self._means = epoch, 0, {}
-        if steps := self.params.get("steps"):
-            self._step = epoch * steps  # a resumed run begins at its initial_epoch
+        steps = self.params.get("steps")
+        self._first_step = epoch * steps if steps else self._step  # a resumed run begins at its initial_epoch
 
     def on_train_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        self._reporter.works()
+        self._reporter.works(self._n_at_once)
+        self._begun = batch
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        self._step += 1
-        n_batches, steps = batch + 1, self.params.get("steps")
-        if n_batches % self._every_steps == 0 or n_batches == steps:
+        self._n_at_once = batch - self._begun + 1
+        n_batches, steps = batch + 1, self.params.get("steps")  # one call may be of several steps
+        self._step = self._first_step + n_batches
+        if n_batches - self._n_batches >= self._every_steps or n_batches == steps:
             self._reporter.pauses()
             means = columns_of(logs or {})
             since = {name: self._since(name, mean, n_batches) for name, mean in means.items()}
@@ -79,3 +88,15 @@ class ForecastCallback(Callback):  # type: ignore[misc]  # keras is not read by 
     def _rate(self) -> float | None:
         optimizer = getattr(self.model, "optimizer", None)
         return None if optimizer is None else float(ops.convert_to_numpy(optimizer.learning_rate))
+
+
+def _is_first_process() -> bool:
+    """Of those that train together: by torchrun's rank, TensorFlow's task or JAX's process, whichever there is."""
+    if "RANK" in os.environ:
+        return os.environ["RANK"] == "0"
+    if "TF_CONFIG" in os.environ:
+        config = json.loads(os.environ["TF_CONFIG"])
+        first = {"type": "chief" if "chief" in config.get("cluster", {}) else "worker", "index": 0}
+        return first == {**first, **config.get("task", {})}
+    jax = sys.modules.get("jax")
+    return jax is None or jax.process_index() == 0

@@ -30,12 +30,13 @@ class ForecastCallback(_lightning.Callback):  # type: ignore[name-defined,misc] 
         path: str | Path = "traincast.csv",
         *,
         target: float | None = None,
+        metric: str | None = None,
         every_s: float = 30.0,
         tell: Tell | None = None,
     ) -> None:
         super().__init__()
-        self._reporter = Reporter(path, target=target, every_s=every_s, tell=tell)
-        self._last_step = -1
+        self._reporter = Reporter(path, target=target, metric=metric, every_s=every_s, tell=tell)
+        self._last_step = 0
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         if trainer.is_global_zero:
@@ -50,7 +51,8 @@ class ForecastCallback(_lightning.Callback):  # type: ignore[name-defined,misc] 
             self._last_step = step  # batches that only accumulate gradients are not steps
             self._reporter.pauses()
             loss = outputs.get("loss") if isinstance(outputs, Mapping) else outputs
-            found = columns_of({"train_loss": loss} if loss is not None else {})
+            # Lightning divides it by the batches whose gradients are added up.
+            found = columns_of({} if loss is None else {"train_loss": float(loss) * trainer.accumulate_grad_batches})
             logged = {
                 name: value for name, value in columns_of(trainer.callback_metrics).items() if name == "train_acc"
             }

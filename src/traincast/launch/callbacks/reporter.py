@@ -41,10 +41,16 @@ class Reporter:
     """One run: its log, and a line with the forecast every `every_s` seconds. A run never ends because of it."""
 
     def __init__(
-        self, path: str | Path, *, target: float | None = None, every_s: float = 30.0, tell: Tell | None = None
+        self,
+        path: str | Path,
+        *,
+        target: float | None = None,
+        metric: str | None = None,
+        every_s: float = 30.0,
+        tell: Tell | None = None,
     ) -> None:
         self._path = Path(path)
-        self._target = target
+        self._target, self._metric = target, metric
         self._every_s = every_s
         self._tell = tell or _print
         self._log: RunLog | None = None
@@ -56,7 +62,10 @@ class Reporter:
 
     def begin(self, total_steps: float | None) -> None:
         """Opens the log, to which a resumed run appends."""
-        self._log = RunLog(self._path)
+        try:
+            self._log = RunLog(self._path)
+        except (OSError, TraincastError) as error:
+            self._tell(f"traincast: no log is written, as '{self._path}' cannot be: {error}")
         known = total_steps is not None and 0 < total_steps < math.inf
         self._total_steps = total_steps if known else None
 
@@ -84,20 +93,20 @@ class Reporter:
         try:
             log = self._follower.poll()
             if log is not None:
-                asked = Asked(target=self._target, total_steps=self._total_steps)
+                asked = Asked(target=self._target, metric=self._metric, total_steps=self._total_steps)
                 self._tell(f"traincast: {line_of(status_of(log, asked))}")
-        except TraincastError as error:
+        except Exception as error:  # noqa: BLE001  # whatever it is: a forecast is not worth a training run
             self._tell(f"traincast: {error}")
 
     def waits(self) -> None:
         """A step is done: until the next begins, the run waits for data."""
         self._idle_since_s = time.monotonic()
 
-    def works(self) -> None:
-        """A step begins."""
+    def works(self, n_steps: int = 1) -> None:
+        """A step begins, or several at once."""
         if self._idle_since_s is not None:
             self._waited_s += time.monotonic() - self._idle_since_s
-            self._n_waits += 1
+            self._n_waits += n_steps
         self._idle_since_s = None
 
     def pauses(self) -> None:

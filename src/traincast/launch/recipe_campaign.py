@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from traincast.errors import InputError
+from traincast.launch.ray_campaign import check_division, ray_cluster, run_on_ray
 from traincast.measurement.campaign import OnProgress, run_campaign
 from traincast.measurement.store import Store
 from traincast.measurement.work_list import Progress, Task, WorkList
@@ -28,8 +28,7 @@ def run_collection(
 
     On several machines the folder must be one that all of them see.
     """
-    if cpus_per_task is not None and (on_ray is None or cpus_per_task < 1):
-        raise InputError(f"CPUs per task ({cpus_per_task}) are at least one, and only a Ray cluster divides its CPUs.")
+    check_division(on_ray, "cpu", cpus_per_task)
     keep_settings(folder / COMMON_FILE, grid.common)
     with Store(folder / STORE) as store:
         if on_ray is None:
@@ -41,8 +40,6 @@ def run_collection(
                 on_progress=on_progress,
                 retry_failed=retry_failed,
             )
-        from traincast.launch.ray_campaign import ray_cluster, run_on_ray
-
         # One list a device: whoever trains on GPUs wants slots with one.
         by_device = {
             device: WorkList(_on(device, grid), store, campaign=CAMPAIGN, retry_failed=retry_failed)

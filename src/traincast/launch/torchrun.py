@@ -65,10 +65,12 @@ def run_module(
 
 def _wait(torchrun: subprocess.Popen[bytes], told: Path, on_progress: Callable[[int, int], None] | None) -> int:
     """Looks twice a second, and not at all where nobody listens: the processes need the cores."""
-    while on_progress is not None and torchrun.poll() is None:
-        if told.is_file():
+    is_over = on_progress is None
+    while not is_over:
+        is_over = torchrun.poll() is not None
+        if on_progress is not None and told.is_file():
             on_progress(*json.loads(told.read_text(encoding="utf-8")))
-        time.sleep(_LOOK_S)
+        time.sleep(0.0 if is_over else _LOOK_S)
     return torchrun.wait()
 
 

@@ -18,7 +18,7 @@ from traincast.planning.advice import Advice
 EVIL = "<img src=x onerror=alert(1)>"
 HERE = Environment(device=EVIL, device_kind="cpu", host="", n_threads=1, n_cores=2, versions={}, clocks={})
 TIMES = Summary(n=5, median=0.3, minimum=0.2, p10=0.25, p90=0.4, mean=0.3)
-HOW = {"model": EVIL, "optimizer": "sgd", "precision": "fp32", "device": "cpu", "environment": HERE}
+HOW = {"model": EVIL, "batch_size": 8, "optimizer": "sgd", "precision": "fp32", "device": "cpu", "environment": HERE}
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def test_what_other_models_say_of_one_that_has_not_run(tmp_path):
 
 
 def test_measurements_and_a_calibration():
-    check(Measurement(**HOW, batch_size=8, phases={"forward": TIMES}, step=TIMES), "<th>forward</th>", "300 ms")
+    check(Measurement(**HOW, phases={"forward": TIMES}, step=TIMES), "<th>forward</th>", "300 ms")
     epoch = EpochMeasurement(
         **HOW, n_workers=0, n_batches=5, n_samples=40, phases={"data": TIMES}, batch=TIMES, start_s=0.1, epoch_s=1.5
     )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from traincast.api.converging import converge, fit_curve
     from traincast.api.forecasts import forecast, scale
     from traincast.api.logs import read_log
-    from traincast.api.measuring import measure
+    from traincast.api.measuring import measure, measure_epoch
     from traincast.api.models import capture, estimate_memory, load_model
     from traincast.api.planning import plan
     from traincast.api.simulating import simulate
@@ -38,6 +38,7 @@ _HOME = {
     "forecast": "traincast.api.forecasts",
     "load_model": "traincast.api.models",
     "measure": "traincast.api.measuring",
+    "measure_epoch": "traincast.api.measuring",
     "plan": "traincast.api.planning",
     "read_log": "traincast.api.logs",
     "scale": "traincast.api.forecasts",
@@ -70,6 +71,7 @@ __all__ = [
     "forecast",
     "load_model",
     "measure",
+    "measure_epoch",
     "plan",
     "read_log",
     "scale",

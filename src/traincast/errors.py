@@ -10,7 +10,8 @@ TraincastError
 ├── StoreError                a store of measurements that cannot be read or written now (disk full, locked)
 ├── MissingExtraError         an optional package that this question needs is not installed
 ├── MeasurementError          a real run that ended before it was measured
-│   └── MemoryEndedError      the device, or the machine, had no more memory
+│   ├── MemoryEndedError      the device, or the machine, had no more memory
+│   └── LostProcessError      one of several processes that had to go on without another
 ├── BusyError                 a server with more questions than it can answer now
 ├── TrainingError             a training run that cannot go on: its loss is no number any more
 └── CaptureError              a model whose training step cannot be recorded
@@ -76,6 +77,10 @@ class MeasurementError(TraincastError):
 
 class MemoryEndedError(MeasurementError):
     """The device, or the machine, had no more memory."""
+
+
+class LostProcessError(MeasurementError):
+    """One of several processes that had to go on without another: the cause is to be found there."""
 
 
 class TrainingError(TraincastError):

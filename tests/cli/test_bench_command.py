@@ -50,6 +50,22 @@ def test_failed_rows_are_done_again_when_asked(tmp_path, capsys, quick):
     assert json.loads(capsys.readouterr().out)["n_now"] == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--device", "gpu", "--on-ray", "local"], "not on 'gpu'"),
+        (["--device", "cpu:x"], "not on 'cpu:x'"),
+        (["--device", "cuda:1", "--on-ray", "local"], "On Ray every task sees one GPU"),
+        (["--device", "cuda", "--on-ray", "local", "--cpus-per-task", "2"], "divides its CPUs, not its GPUs"),
+        (["--cpus-per-task", "2"], "only a Ray cluster divides its CPUs"),
+    ],
+)
+def test_what_no_task_could_run_on_is_told_before_a_row_is_stored(tmp_path, capsys, arguments, words):
+    assert bench("ops", "--rows", 2, "--store", tmp_path / "a.db", *arguments) == 2
+    assert words in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_seeds_and_campaigns_share_a_store(tmp_path, quick):
     path = tmp_path / "a.db"
     bench("ops", "--rows", 3, "--store", path)

@@ -132,3 +132,55 @@ def test_bad_input_is_one_sentence(capsys, rows, trace, tmp_path):
     assert "No model named" in refused(capsys, "mnist", "--batch", "8", "--measured", "here")
     assert "batch" in refused(capsys, "mnist_cnn", "--batch", "0")
     assert "one device" in refused(capsys, "mnist_cnn", "--batch", "8", "--on", "2xT4", "--measured", "here")
+
+
+def measured_here(capsys, *arguments):
+    assert run(["measure", *arguments]) == 0
+    return capsys.readouterr().out
+
+
+def test_what_measure_stores_is_found_again_by_what_was_run_and_not_by_what_was_typed(capsys, tmp_path):
+    file, store = tmp_path / "mine.py", str(tmp_path / "runs.db")
+    file.write_text("import torch\ndef net(): return torch.nn.Linear(4, 2), torch.zeros(2, 4)\n")
+    measured_here(capsys, f"{file}:net", "--batch", "2", "--steps", "1", "--store", store)
+    measured_here(capsys, "mnist_cnn", "--image-size", "24", "--batch", "2", "--steps", "1", "--store", store)
+    data = json.loads(told(capsys, f"{file}:net", "--batch", "2", "--measured", store, "--json"))
+    assert data["step"]["measured_s"] > 0
+    told(capsys, "mnist_cnn", "--image-size", "24", "--batch", "2", "--measured", store)
+    error = refused(capsys, "mnist_cnn", "--batch", "2", "--measured", store)
+    assert "has no measured step of mnist_cnn at batch 2" in error
+    assert "It has: mine:net, batch 2, precision fp32, optimizer sgd, devices 1; mnist_cnn (image_size=24)" in error
+    assert "no measured step" in refused(capsys, f"{file}:net", "--batch", "2", "--compiled", "--measured", store)
+
+
+@pytest.mark.parametrize("is_json", [True, False])
+def test_an_epoch_of_ours_shows_that_it_waited_for_its_input(capsys, tmp_path, is_json):
+    file, answer = tmp_path / "mine.py", tmp_path / "answer"
+    file.write_text(
+        "import time, torch\n"
+        "def net(): return torch.nn.Linear(4, 2), torch.zeros(2, 4)\n"
+        "class Slow(torch.utils.data.Dataset):\n"
+        "    def __len__(self): return 8\n"
+        "    def __getitem__(self, at):\n"
+        "        time.sleep(0.02)\n"
+        "        return torch.zeros(4)\n"
+        "def data(): return Slow()\n"
+    )
+    asked = [f"{file}:net", "--batch", "2", "--epoch-samples", "12", "--data", f"{file}:data"]
+    out = measured_here(capsys, *asked, *(["--json"] if is_json else ["--store", str(answer)]))
+    if is_json:
+        answer.write_text(out)
+    data = json.loads(told(capsys, f"{file}:net", "--batch", "2", "--measured", str(answer), "--json"))
+    assert data["measured_bound_by"] == "input"
+    assert any("the mean batch of an epoch" in note for note in data["notes"])
+
+
+def test_a_step_of_several_processes_is_not_taken_for_that_of_one(capsys, tmp_path):
+    table = tmp_path / "rows.csv"
+    table.write_text("model,batch_size,optimizer,precision,n_gpus,step_ms\nmnist_cnn,8,SGD,FP32,2,4\n")
+    error = refused(capsys, *MODEL, "--measured", str(table))
+    assert "no measured step of mnist_cnn at batch 8" in error
+    assert "devices 2" in error
+    together = ["mnist_cnn", "--batch", "8", "--on", "2xT4", "--method", "roofline"]
+    data = json.loads(told(capsys, *together, "--measured", str(table), "--json"))
+    assert data["step"]["measured_s"] == pytest.approx(4e-3)

@@ -67,9 +67,39 @@ def test_an_epoch_shows_how_long_the_loop_waited_for_data(capsys):
     assert "The loop waited for data in " in out
 
 
-def test_two_processes_are_joined(capsys):
-    data = json.loads(told(capsys, *SMALL, "--repeat", "2", "--json").out)
-    assert (data["n_processes"], data["n_steps"]) == (2, 6)
+def test_an_epoch_is_loaded_from_a_data_set_of_the_users_own(capsys, tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import torch\n"
+        "def net(): return torch.nn.Linear(4, 2), torch.zeros(2, 4)\n"
+        "def data(): return [(torch.full((4,), float(number)), number) for number in range(5)]\n"
+    )
+    epoch = ["--epoch-samples", "11", "--data", f"{file}:data", "--json"]
+    data = json.loads(told(capsys, f"{file}:net", "--batch", "4", *epoch).out)
+    assert (data["n_batches"], data["n_samples"], data["batch_size"]) == (3, 12, 4)  # whole batches
+    assert (
+        "has no factory 'gone'"
+        in told(capsys, f"{file}:net", "--batch", "4", "--epoch-samples", "4", "--data", f"{file}:gone", code=2).err
+    )
+
+
+def test_what_a_users_file_prints_gets_neither_into_the_json_nor_between_processes(capsys, tmp_path):
+    file = tmp_path / "loud.py"
+    file.write_text(
+        "import torch\n"
+        "print('building')\n"
+        "class Net(torch.nn.Linear):\n"
+        "    def forward(self, x):\n"
+        "        print('a step')\n"
+        "        return super().forward(x)\n"
+        "def net(): return Net(4, 2), torch.zeros(2, 4)\n"
+    )
+    asked = [f"{file}:net", "--batch", "2", "--steps", "1", "--json"]
+    printed = told(capsys, *asked)
+    assert json.loads(printed.out)["model"] == "loud:net"
+    assert "building" in printed.err
+    joined = json.loads(told(capsys, *asked, "--repeat", "2").out)
+    assert (joined["n_repeats"], joined["n_steps"]) == (2, 2)
 
 
 def test_every_measurement_is_kept_in_the_store(capsys, tmp_path):
@@ -83,6 +113,45 @@ def test_every_measurement_is_kept_in_the_store(capsys, tmp_path):
         records = store.records("step")
     assert [record.task["model"] for record in records] == ["mnist_cnn", "mnist_cnn"]
     assert Measurement.from_dict(records[0].values).n_steps == 3
+
+
+@pytest.mark.parametrize("flag", ["--store", "--html", "--png"])
+def test_where_the_answer_cannot_go_is_told_before_anything_is_measured(capsys, tmp_path, own_file, flag):
+    model = own_file("raise AssertionError('it was run')").replace("9", "1")
+    printed = told(capsys, model, "--batch", "2", flag, str(tmp_path / "gone" / "answer"), code=2)
+    assert "gone' does not exist" in printed.err
+    assert list(tmp_path.glob("answer*")) == []
+
+
+def test_a_file_that_is_no_store_is_told_before_anything_is_measured_and_left_as_it_is(capsys, tmp_path, own_file):
+    notes = tmp_path / "notes.txt"
+    notes.write_text("not a database, but long enough to be read as one " * 50)
+    before = notes.read_bytes()
+    printed = told(capsys, own_file("pass"), "--batch", "2", "--store", str(notes), code=2)
+    assert "is not a SQLite database" in printed.err
+    assert printed.out == ""
+    assert notes.read_bytes() == before
+
+
+def test_an_answer_that_cannot_be_kept_is_shown_all_the_same(capsys, tmp_path, own_file):
+    """The disk fills while the model trains: here a folder takes the place of the store."""
+    path = tmp_path / "runs.db"
+    printed = told(
+        capsys,
+        own_file(f"__import__('os').makedirs({str(path)!r}, exist_ok=True)"),
+        *("--batch", "2", "--steps", "20", "--store", str(path)),
+        code=2,
+    )
+    assert "mine:net on " in printed.out
+    assert "is a folder" in printed.err
+
+
+def test_a_damaged_profile_of_this_machine_costs_the_forecast_and_not_the_measurement(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("TRAINCAST_HOME", str(tmp_path))
+    (tmp_path / "this-machine.toml").write_text("not = [ TOML")
+    out = told(capsys, *SMALL).out
+    assert out.startswith("mnist_cnn on ")
+    assert "No forecast beside it: " in out
 
 
 def test_a_page_with_the_chart_is_written(capsys, tmp_path):
@@ -119,11 +188,14 @@ def test_stderr_is_silent_where_nobody_looks(capsys):
         (["mnist_cnn", "--batch", "2", "--precision", "fp8"], "precision 'fp8' is not known"),
         (["mnist_cnn", "--batch", "2", "--optimizer", "lion"], "optimizer 'lion' is not known"),
         (["mnist_cnn", "--batch", "2", "--device", "tpu"], "not on 'tpu'"),
+        (["mnist_cnn", "--batch", "2", "--device", "cpu:0"], "not on 'cpu:0'"),
+        (["mnist_cnn", "--batch", "2", "--epoch-samples", "8", "--default-malloc"], "--default-malloc is of a single"),
+        (["mnist_cnn", "--batch", "2", "--data", "a.py:data"], "--data is of --sweep workers"),
         (["mnist_cnn", "--batch", "2", "--image-size", "3"], "image_size=3 is not possible"),
         (["mnist_cnn", "--batch", "2", "--workers", "1"], "give --epoch-samples too"),
         (["mnist_cnn", "--batch", "2", "--epoch-samples", "8", "--steps", "2"], "--steps is of a single step"),
         (["mnist_cnn", "--batch", "2", "--epoch-samples", "8", "--workers", "-1"], "-1 loader workers cannot be"),
-        (["mnist_cnn", "--batch", "2", "--epoch-samples", "0"], "1 or more samples"),
+        (["mnist_cnn", "--batch", "2", "--epoch-samples", "0"], "0 samples cannot be timed: give 1 or more"),
         (["mnist_cnn", "--batch", "0", "--epoch-samples", "8"], "A batch of 0 samples"),
     ],
 )

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from traincast.api.measuring import forecast_of
 from traincast.cli.measure_processes import is_several, run_processes
-from traincast.cli.measure_processes_document import link_document, steps_document
+from traincast.cli.measure_processes_document import link_document, steps_document, with_link
 from traincast.cli.measure_question import Outputs, Question
 from traincast.errors import InputError
+from traincast.hardware.device import Device
+from traincast.hardware.this_machine import write_profile
 from traincast.measurement.environment import Environment
-from traincast.measurement.processes.expected import expected_step
 from traincast.measurement.processes.link_fit import fit_link, ring_bytes
 from traincast.measurement.processes.link_result import AllReduceMeasurement, AllReduceRow
 from traincast.measurement.processes.result import ProcessesMeasurement
@@ -30,8 +34,8 @@ MS = 1e-3
 SIZES = (4096, 1_000_000)
 
 
-def link(*, has_free_cores: bool = False) -> AllReduceMeasurement:
-    """A millisecond of latency, 1 GB/s; copies at 2 GB/s."""
+def link() -> AllReduceMeasurement:
+    """A millisecond of latency, 1 GB/s."""
     seconds = [2 * MS + ring_bytes(size, 2) / 1e9 for size in SIZES]
     return AllReduceMeasurement(
         n_processes=2,
@@ -41,8 +45,6 @@ def link(*, has_free_cores: bool = False) -> AllReduceMeasurement:
             for size, taken_s in zip(SIZES, seconds, strict=True)
         ),
         link=fit_link(2, SIZES, [[taken_s] for taken_s in seconds]),
-        has_free_cores=has_free_cores,
-        copy_bytes_per_s=2e9,
         environment=HERE,
     )
 
@@ -52,6 +54,7 @@ def steps() -> ProcessesMeasurement:
     return ProcessesMeasurement(
         model="a model",
         n_processes=2,
+        n_local=2,
         batch_size=64,
         optimizer="sgd",
         precision="fp32",
@@ -61,7 +64,6 @@ def steps() -> ProcessesMeasurement:
         step=summarise([50 * MS]),
         compute=summarise([41 * MS]),
         crowded=summarise([38 * MS]),
-        slowest=summarise([40 * MS]),
         alone=summarise([30 * MS]),
         exposed=summarise([9 * MS]),
         all_reduce=summarise([8 * MS]),
@@ -70,37 +72,56 @@ def steps() -> ProcessesMeasurement:
         has_buffers=False,
         peak_bus_bytes_per_s=1e9,
         environment=HERE,
-        warnings=("The loss is not finite (nan, nan): times may not be typical.",),
+        warnings=("Process 0: The loss was nan at step 1.",),
     )
 
 
 def test_a_step_is_shown_with_its_parts_and_what_they_mean():
-    text = to_text(steps_document(steps(), None))
+    text = to_text(steps_document(steps(), None, "No forecast beside it: it rained."))
     assert "a model in 2 processes, batch 64" in text
     assert "32 samples each, 1 thread each" in text
     assert "1,280.0 samples/s; 60.0 % of 2 times one process alone." in text
     assert "3.81 MiB in 2 buckets; reduced alone they pass at 500 MB/s, 50.0 % of what one large message" in text
-    assert "Warning: The loss is not finite" in text
-    assert "expected" not in text
+    assert "Warning: Process 0: The loss was nan" in text
+    assert "No forecast beside it: it rained." in text
+    assert "forecast of the step" not in text
 
 
-def test_with_the_link_beside_it_the_expected_step_is_shown():
-    # 40 ms, and 3 ms + 5 ms for the buckets, and two copies of 4 MB at 2 GB/s.
-    assert expected_step(40 * MS, (1_000_000, 3_000_000), link()).step_s == pytest.approx(52 * MS)
-    text = to_text(steps_document(steps(), link()))
-    assert "expected step, from the link" in text
-    assert "52.0 ms" in text
+def test_the_forecast_of_as_many_processes_of_this_machine_stands_beside_the_step(home):
+    shared = Device(
+        name="my-cpu",
+        kind="cpu",
+        fp32_flop_per_s=1e11,
+        memory_bytes=2**34,
+        memory_bytes_per_s=1e10,
+        prices=(("call.forward", 2e-5), ("flop.linear", 1e-11)),
+        price_log_sd=0.1,
+        link_bytes_per_s=1e9,
+        link_latency_s=1 * MS,
+        waiting_fraction=0.1,
+    )
+    write_profile(shared, 2)
+    measured = replace(steps(), model="mnist_cnn")
+    forecast, why_not = forecast_of(measured, "mnist_cnn")
+    assert why_not == ""
+    assert (forecast.place, forecast.batch_size) == ("2xthis-machine", 64)
+    assert forecast.exposed_communication_s > 2 * MS  # a message there and one back
+    text = to_text(steps_document(measured, forecast))
+    assert "forecast of the step" in text
+    assert "traincast forecast " in text
 
 
-def test_cores_to_spare_hide_all_buckets_but_the_last():
-    taken, hidden = (expected_step(0.0, (1_000_000, 3_000_000), link(has_free_cores=free)) for free in (False, True))
-    assert taken.exposed_s - hidden.exposed_s == pytest.approx(3 * MS)
-    assert hidden.last_bucket_s == taken.last_bucket_s == pytest.approx(5 * MS)
+def test_without_a_calibration_of_so_many_processes_the_step_says_how_to_get_its_forecast(home):
+    forecast, why_not = forecast_of(steps(), "mnist_cnn")
+    assert forecast is None
+    assert "run 'traincast calibrate --processes 2' first" in why_not
+    _, elsewhere = forecast_of(replace(steps(), n_local=1), "mnist_cnn")
+    assert "several machines" in elsewhere
 
 
-def test_buffers_cost_two_messages_to_each_level_of_processes():
-    with_buffers = expected_step(0.0, (1_000_000,), link(), has_buffers=True)
-    assert with_buffers.buffers_s == pytest.approx(2 * MS)
+def test_the_link_stands_below_the_steps_where_both_were_measured():
+    document = with_link(steps_document(steps(), None), link())
+    assert [table.title for table in document.tables] == ["Steps", "All-reduce"]
 
 
 def test_a_link_is_shown_by_message_size_with_what_was_fitted():
@@ -113,6 +134,11 @@ def test_a_link_is_shown_by_message_size_with_what_was_fitted():
 def test_results_can_be_written_as_json():
     assert '"bandwidth_utilisation_fraction": 0.5' in to_json(steps().to_dict())
     assert "latency_s" in to_json(link().to_dict())
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRAINCAST_HOME", str(tmp_path / "home"))
 
 
 @pytest.fixture
@@ -129,6 +155,8 @@ def outside(monkeypatch):
         (Question(model="mnist_cnn"), 2, False, "samples of all processes together"),
         (Question(), None, True, "say how many with --processes"),
         (Question(), 1, True, "give 2 or more"),
+        (Question(batch_size=8), 2, True, "--batch is of a step, and --all-reduce alone trains nothing"),
+        (Question(options={"image_size": 8}), 2, True, "--image-size is of a step"),
         (Question(model="mnist_cnn", batch_size=7), 2, False, "a multiple of 2"),
         (Question(model="mnist_cnn", batch_size=8, n_steps=0), 2, False, "0 steps"),
     ],

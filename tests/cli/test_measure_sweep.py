@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from traincast.__main__ import run
+from traincast.errors import StoreError
 from traincast.measurement.store import Store
 
 torch.set_num_threads(1)
@@ -19,6 +20,19 @@ def make():
 
 def plain():
     return torch.nn.Linear(6, 4), lambda n: (torch.randn(n, 6),), lambda output, inputs: output.mean()
+
+def single():
+    def inputs(n):
+        if n == 1:
+            raise ValueError("never one")
+        return (torch.randn(n, 6),)
+    return torch.nn.Linear(6, 4), inputs
+
+def by_value():
+    class Picky(torch.nn.Linear):
+        def forward(self, x):
+            return super().forward(x) if x.sum() > -1e9 else x
+    return Picky(6, 4), lambda n: (torch.randn(n, 6),)
 
 def dataset():
     return [(torch.zeros(6), 1)] * 16
@@ -96,6 +110,41 @@ def test_devices_show_forecasts_beside_where_there_is_only_a_cpu(capsys):
     assert "\nA100-SXM4-40GB " in out
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="here is a GPU")
+def test_a_model_that_runs_but_cannot_be_captured_is_measured_without_forecasts(capsys, file):
+    out = told(capsys, f"{file}:by_value", "--batch", 2, "--steps", 1, "--sweep", "device")
+    assert "\ncpu " in out
+    assert "No forecast beside it: " in out
+
+
+def test_a_store_that_fails_in_the_middle_is_told_after_the_table(capsys, file, tmp_path, monkeypatch):
+    """The disk fills after the first row."""
+    store = tmp_path / "rows.db"
+    real, n_added = Store.add, []
+
+    def full(self, record, **options):
+        n_added.append(record)
+        if len(n_added) > 1:
+            raise StoreError("The disk is full.")
+        return real(self, record, **options)
+
+    monkeypatch.setattr(Store, "add", full)
+    assert (
+        run(["measure", f"{file}:make", "--batch", "8", "--steps", "1", "--sweep", "norm", "--store", str(store)]) == 2
+    )
+    printed = capsys.readouterr()
+    assert "without" in printed.out
+    assert f"Kept 1 of 2 rows in {store}" in printed.err
+    assert printed.err.endswith("Error: The disk is full.\n")
+
+
+def test_a_file_in_an_encoding_of_its_own_is_searched_for_its_data(capsys, tmp_path):
+    path = tmp_path / "latin.py"
+    path.write_bytes(b"# -*- coding: latin-1 -*-\n# caf\xe9\n" + FILE.encode())
+    out = told(capsys, f"{path}:plain", "--batch", 4, "--steps", 4, "--sweep", "workers")
+    assert f"{path}:dataset; " in out
+
+
 def test_a_batch_size_whose_step_is_too_long_is_the_last(capsys, file, tmp_path):
     page = tmp_path / "page.html"
     data = json.loads(
@@ -118,6 +167,10 @@ def test_a_batch_size_whose_step_is_too_long_is_the_last(capsys, file, tmp_path)
         (["{}:plain", "--batch", "8", "--sweep", "norm", "--compiled"], "--compiled does not go with --sweep"),
         (["{}:plain", "--batch", "8", "--sweep", "workers", "--sample-waits"], "give --sample-ms too"),
         (["{}:plain", "--batch", "8", "--sweep", "workers", "--sample-ms", "-1"], "of 0 s or more"),
+        (["{}:plain", "--batch", "8", "--sweep", "workers", "--steps", "-1"], "-1 batches cannot be timed"),
+        (["{}:plain", "--batch", "8", "--sweep", "workers", "--steps", "0"], "0 batches cannot be timed"),
+        (["{}:plain", "--batch", "8", "--sweep", "norm", "--store", "{}/a.db"], "cannot be"),
+        (["{}:single", "--batch", "8", "--sweep", "workers"], "An example batch of 1 sample failed (ValueError"),
         (["{}:plain", "--batch", "8", "--sweep", "workers", "--data", "{}:empty"], "has no samples"),
         (["{}:plain", "--batch", "8", "--sweep", "workers", "--data", "{}:none"], "has no factory 'none'"),
         (

@@ -88,7 +88,16 @@ def test_what_others_measured_is_added_once_and_a_bad_file_leaves_no_store(tmp_p
     assert not store.exists()
     table.write_text("model,batch_size,device,step_s\nresnet50,32,T4,0.2\nresnet50,64,T4,0.4\n")
     assert records(store, "--import", table) == 0
-    assert "Imported 2 records" in capsys.readouterr().err
+    assert f"Imported 2 records from {table}.\n" in capsys.readouterr().err
     assert records(store, "--import", table, "--json") == 0
-    (group,) = json.loads(capsys.readouterr().out)["groups"]
+    printed = capsys.readouterr()
+    assert f"Imported 0 records from {table}; 2 were there before.\n" in printed.err
+    (group,) = json.loads(printed.out)["groups"]
     assert (group["n"], group["campaign"]) == (2, "theirs.csv")
+
+
+def test_a_store_is_not_imported_into_itself(path, capsys):
+    assert records(path, "--import", path) == 2
+    assert "is the store itself" in capsys.readouterr().err
+    assert records(path) == 0
+    assert capsys.readouterr().out.startswith("6 records")

@@ -1,15 +1,17 @@
-"""A campaign on a real local Ray: workers and nodes killed midway, nothing lost, nothing doubled."""
+"""A campaign on a real local Ray: a worker killed midway, nothing lost, nothing doubled."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from traincast.errors import InputError
+from traincast.errors import InputError, MeasurementError
 from traincast.launch.ray_campaign import Slot, ray_cluster, run_on_ray, slots_of
 from traincast.measurement.layer_bench import run_layer
 from traincast.measurement.layer_tasks import layer_tasks
@@ -114,6 +116,33 @@ def test_an_error_in_our_words_is_a_result_and_a_bug_ends_the_campaign(ray, stor
     with pytest.raises(ZeroDivisionError):
         run_on_ray(ray, WorkList(tasks, store, campaign="c"), broken, cpus_per_task=1)
     assert [record.error for record in store.records()] == ["Not today."]
+
+
+def test_the_command_runs_on_a_cluster_that_is_there(ray, tmp_path):
+    line = [sys.executable, "-m", "traincast", "bench", "ops", "--rows", "2", "--store", str(tmp_path / "a.db")]
+    line += ["--on-ray", ray.get_runtime_context().gcs_address, "--cpus-per-task", "1", "--json"]
+    done = subprocess.run(line, capture_output=True, text=True, check=True)
+    told = json.loads(done.stdout)
+    assert (told["n_tasks"], told["n_now"], told["n_failed"]) == (2, 2, 0)
+    with Store(tmp_path / "a.db", create=False) as kept:
+        assert all(record.values["fastest_s"] > 0 for record in kept.records("op"))
+
+
+def test_a_node_without_what_the_task_needs_is_one_sentence(ray, store):
+    def needs_more(settings):
+        raise ModuleNotFoundError("No module named 'traincast'")
+
+    work = WorkList([Task("nap", {"number": 0})], store, campaign="c")
+    with pytest.raises(MeasurementError, match=r"cannot run the task \(.*every node needs the traincast of this one"):
+        run_on_ray(ray, work, needs_more, cpus_per_task=1)
+
+
+def test_a_cluster_that_all_nodes_have_left_is_not_waited_for_for_ever(ray, store, monkeypatch):
+    monkeypatch.setattr("traincast.launch.ray_campaign.LONGEST_WITHOUT_NODES_S", 0.0)
+    nodes = iter([[node("a", CPU=1.0)]])
+    left = SimpleNamespace(nodes=lambda: next(nodes, []), remote=ray.remote, exceptions=ray.exceptions)
+    with pytest.raises(MeasurementError, match=r"All nodes of the Ray cluster have left\. What is done is stored"):
+        run_on_ray(left, WorkList([Task("nap", {"number": 0})], store, campaign="c"), nap)
 
 
 def test_a_cluster_without_the_device_is_one_sentence(ray, store):

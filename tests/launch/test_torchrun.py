@@ -76,7 +76,16 @@ def _runs(pid: int) -> bool:
 
 
 def test_two_processes_train_a_model_of_a_file(folder):
-    found = measure_processes(f"{folder}/model.py:good", 8, n_processes=2, optimizer="adam", n_steps=6)
+    told = []
+    found = measure_processes(
+        f"{folder}/model.py:good",
+        8,
+        n_processes=2,
+        optimizer="adam",
+        n_steps=6,
+        on_progress=lambda n_done, n_to_do: told.append((n_done, n_to_do)),
+    )
+    assert told[-1] == (6, 6)  # rounds
     assert found.model == "model:good"
     assert (found.n_processes, found.batch_size, found.backend) == (2, 8, "gloo")
     assert found.gradient_bytes == 4 * (32 * 32 + 32)

@@ -67,6 +67,17 @@ def test_work_from_before_the_loop_is_not_held_against_it(gpu):
     assert found.n_pending == 0
 
 
+def test_work_on_the_second_gpu_counts_as_well():
+    cuda = FakeGpu(n_devices=2)
+
+    def loop():
+        time.perf_counter()
+        cuda.ask(work_s=9.0, device=1)
+        time.perf_counter()
+
+    assert audit_loop(loop, cuda=cuda).n_pending == 1
+
+
 def test_a_loop_without_a_clock_cannot_be_judged(gpu):
     assert "read no clock" in audit_loop(lambda: gpu.ask(work_s=1.0), cuda=gpu).warning
 

@@ -10,7 +10,8 @@ import torch
 import traincast as tc
 from traincast.__main__ import run
 from traincast.api import calibrating
-from traincast.api.calibrating import calibrate, fit_timings, gpu_profile, work_of_cases
+from traincast.api.calibrating import calibrate, fit_timings, work_of_cases
+from traincast.api.machine_profile import gpu_profile
 from traincast.errors import FileFormatError, InputError
 from traincast.forecasting.place import find_place
 from traincast.hardware.catalog import find_device
@@ -19,10 +20,10 @@ from traincast.hardware.device_table import device_toml, read_device_file
 from traincast.hardware.host import find_host
 from traincast.hardware.this_machine import profile_path, read_profile, write_profile
 from traincast.kernels.cpu.work import cpu_work
-from traincast.measurement.calibration import benchmarks
+from traincast.measurement.calibration import timing as timings_of
 from traincast.measurement.calibration.benchmarks import all_benchmarks
 from traincast.measurement.calibration.gpu import measure_gpu
-from traincast.measurement.calibration.timing import Timing, cases, time_case
+from traincast.measurement.calibration.timing import Effort, Timing, cases, time_case
 from traincast.measurement.machine import read_caches
 from traincast.trace.lowering.lower import lower
 from traincast.trace.settings import Settings
@@ -83,7 +84,7 @@ def test_calibration_prices_all_work_that_models_of_the_zoo_ask_for(model, optim
 
 def test_a_benchmark_really_runs_and_its_phases_add_up_to_its_step(all_cases):
     case = next(case for case in all_cases if case.benchmark.name == "many-small")
-    timing = time_case(case, device="cpu", budget_s=0.01)
+    timing = time_case(case, budget_s=0.01)
     assert timing.n_steps >= 3
     phases = [timing.usual_s[phase] for phase in ("forward", "loss", "backward", "optimizer")]
     assert min(phases) > 0
@@ -122,9 +123,7 @@ def test_the_round_in_the_middle_counts_and_usual_steps_are_what_is_priced(all_c
 
 
 def test_a_calibrated_machine_is_what_this_machine_means(home, monkeypatch):
-    few = [b for b in all_benchmarks() if b.name in ("linear-64-64", "many-small", "relu")]
-    monkeypatch.setattr(benchmarks, "all_benchmarks", lambda: few)
-    monkeypatch.setattr(calibrating, "_BUDGET_S", 0.01)
+    monkeypatch.setattr(timings_of, "FULL", Effort(budget_s=0.01, names=("linear-64-64", "many-small", "relu")))
     seen = []
     found = calibrate(on_progress=lambda n_done, n_all: seen.append((n_done, n_all)))
     assert found.path == profile_path()
@@ -145,8 +144,7 @@ def test_no_processes_cannot_be_calibrated(n_processes, home):
 
 
 def test_a_busy_machine_is_told(home, monkeypatch):
-    monkeypatch.setattr(benchmarks, "all_benchmarks", lambda: [b for b in all_benchmarks() if b.name == "linear-64-64"])
-    monkeypatch.setattr(calibrating, "_BUDGET_S", 0.001)
+    monkeypatch.setattr(timings_of, "FULL", Effort(n_rounds=1, budget_s=0.001, names=("linear-64-64",)))
     monkeypatch.setattr("os.getloadavg", lambda: (1e3, 1e3, 1e3))
     (warning,) = calibrate(save=False).warnings
     assert "a load of 1000 on" in warning
@@ -212,7 +210,8 @@ class FakeCuda:
         def __init__(self, cuda):
             self.cuda = cuda
 
-        def record(self):
+        def record(self, stream):
+            assert stream == "the stream of cuda:1"
             self.at_ms = self.cuda.now_ms
 
         def elapsed_time(self, other):
@@ -221,8 +220,11 @@ class FakeCuda:
     def Event(self, enable_timing):
         return self._Event(self)
 
-    def synchronize(self):
-        pass
+    def current_stream(self, device):
+        return f"the stream of {device}"
+
+    def synchronize(self, device):
+        assert device == "cuda:1"
 
     def get_device_properties(self, device):
         return SimpleNamespace(
@@ -265,7 +267,7 @@ def fake_torch(flop_per_s, bytes_per_s):
 
 
 def test_an_unlisted_gpu_becomes_a_device_of_measured_figures():
-    figures = measure_gpu("cuda", fake_torch(1e13, 5e11))
+    figures = measure_gpu("cuda:1", fake_torch(1e13, 5e11))
     assert figures.flop_per_s == pytest.approx({"fp32": 1e13, "tf32": 0.0, "fp16": 1e13, "bf16": 0.0})
     assert figures.memory_bytes_per_s == pytest.approx(5e11)
     assert figures.launch_s == pytest.approx(5e-6)
@@ -284,7 +286,7 @@ def test_a_listed_gpu_keeps_its_datasheet_figures(monkeypatch):
             name="Tesla T4", multi_processor_count=40, total_memory=15 * 2**30, major=7, minor=5, clock_rate=1_590_000
         ),
     )
-    device = gpu_profile(measure_gpu("cuda", torch_like))
+    device = gpu_profile(measure_gpu("cuda:1", torch_like))
     assert device.fp32_flop_per_s == find_device("T4").fp32_flop_per_s
     assert "Measured: fp32 4.0 Tflop/s" in device.notes
 

@@ -15,7 +15,7 @@ import pytest
 
 from traincast.errors import InputError, StoreError
 from traincast.measurement.campaign import Task, run_campaign
-from traincast.measurement.claims import LEASE_S, claim, is_gone, release, this_process
+from traincast.measurement.claims import LEASE_S, claim, is_alive, release, this_process
 from traincast.measurement.store import Store
 from traincast.measurement.work_list import WorkList
 
@@ -150,8 +150,25 @@ def test_a_lease_that_ran_out_and_a_process_that_ended_hold_nothing(store):
 
 def test_a_process_knows_itself_alive_and_a_later_one_of_its_number_as_another():
     host, pid, started = this_process().rsplit(" ", 2)
-    assert not is_gone(this_process())
-    assert is_gone(f"{host} {pid} {int(started) - 1}")
+    assert is_alive(this_process())
+    assert not is_alive(f"{host} {pid} {int(started) - 1}")
+    assert is_alive(f"another-{host} {pid} {started}") is None
+
+
+def test_the_claim_of_a_process_that_lives_here_outlasts_its_lease(store):
+    with subprocess.Popen(
+        [sys.executable, "-c", "from traincast.measurement.claims import this_process; print(this_process()); input()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as other:
+        owner = other.stdout.readline().strip()
+        with store.transaction() as connection:
+            held(connection, "long", owner=owner, expires_s=50.0)
+            assert not claim(connection, "c", "long", now_s=100.0)
+        other.communicate("\n")
+    with store.transaction() as connection:
+        assert claim(connection, "c", "long", now_s=100.0)
 
 
 def test_only_the_owner_gives_a_claim_back(store):

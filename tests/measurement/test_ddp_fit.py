@@ -1,11 +1,6 @@
 """What several processes lose to each other, read off whole steps."""
 
-import json
-import os
-import subprocess
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traincast.errors import MeasurementError
-from traincast.measurement.calibration.together import TogetherTimings
 from traincast.measurement.processes.ddp_fit import fit_ddp, n_latencies
 from traincast.measurement.processes.link_fit import ring_bytes
 
@@ -66,20 +60,3 @@ def test_steps_that_tell_no_bandwidth_are_refused():
     flat = [Step(0.1, 0.12, (n_bytes,), False) for n_bytes in (1000, 10_000_000)]
     with pytest.raises(MeasurementError, match="tell no bandwidth"):
         fit_ddp(2, flat)
-
-
-def test_two_real_processes_time_every_benchmark_and_reduce_the_gradients_of_networks(tmp_path):
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    command += [str(Path(__file__).with_name("few_together.py")), str(tmp_path / "found.json")]
-    ran = subprocess.run(
-        command, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=240
-    )
-    assert ran.returncode == 0, ran.stderr
-    found = TogetherTimings.from_dict(json.loads((tmp_path / "found.json").read_text()))
-    assert {timing.benchmark for timing in found.timings} == {"relu", "residual-16", "block-256", "plain"}
-    assert all(timing.usual_s["step"] > 0 for timing in found.timings)
-    reduced = {timing.benchmark: timing for timing in found.reduced}
-    assert set(reduced) == {"residual-16", "block-256", "plain"}  # the networks among them
-    assert len(reduced["block-256"].bucket_bytes) == 2
-    assert [reduced[name].has_buffers for name in ("residual-16", "plain")] == [True, False]
-    assert all(timing.step_s > 0 and timing.crowded_s > 0 for timing in found.reduced)

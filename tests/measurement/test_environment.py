@@ -2,11 +2,13 @@
 
 import json
 import platform
+import sys
+from types import SimpleNamespace
 
 import torch
 
 import traincast
-from traincast.measurement.environment import Environment, cpu_mhz, cpu_name, read_environment
+from traincast.measurement.environment import Environment, cpu_mhz, cpu_name, read_environment, sm_mhz
 
 CPU_INFO = "\n\n".join(
     f"processor\t: {core}\nmodel name\t: Some CPU   v5 @ 2.0GHz\ncpu MHz\t\t: {mhz}"
@@ -40,6 +42,24 @@ def test_the_name_and_mean_clock_of_the_cores_are_read():
 def test_a_system_that_says_nothing_leaves_the_clock_open_and_still_has_a_name():
     assert cpu_mhz("") is None
     assert cpu_name("")
+
+
+def test_a_gpu_whose_driver_tells_no_clock_is_measured_without(monkeypatch):
+    """NVIDIA's library raises a plain Exception of its own where a part of a GPU (MIG) has no clock."""
+
+    class NVMLError(Exception):
+        pass
+
+    class Cuda:
+        def clock_rate(self, device):
+            raise NVMLError("Not Supported")
+
+    monkeypatch.setitem(sys.modules, "pynvml", SimpleNamespace(NVMLError=NVMLError))
+    assert sm_mhz(Cuda(), "cuda") is None
+    monkeypatch.setattr(Cuda, "clock_rate", lambda self, device: 1500)
+    assert sm_mhz(Cuda(), "cuda") == 1500.0
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert sm_mhz(Cuda(), "cuda") is None
 
 
 def test_the_limit_of_threads_in_the_environment_is_kept(monkeypatch):

@@ -11,6 +11,7 @@ from fake_gpu import FakeGpu
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
+import traincast as tc
 from traincast.errors import InputError, MeasurementError
 from traincast.measurement.epoch import measure_epoch, n_samples_of
 from traincast.measurement.runnable import Runnable
@@ -101,7 +102,7 @@ def test_any_iterable_of_batches_will_do_and_may_have_no_length():
 
 def test_on_a_gpu_the_phases_are_those_of_the_device():
     gpu = FakeGpu(launch_s=0.0)
-    result = measure_epoch(runnable(lambda: gpu.ask(0.5)), loader(), stopwatch=CudaStopwatch(gpu))
+    result = measure_epoch(runnable(lambda: gpu.ask(0.5)), loader(), stopwatch=CudaStopwatch(gpu, "cuda"))
     assert result.phases["forward"].median == pytest.approx(0.5)
 
 
@@ -159,3 +160,42 @@ def test_a_data_set_without_samples_or_of_negative_cost_cannot_be(n_samples, cos
 def test_samples_of_a_batch_are_counted_wherever_the_tensors_are():
     assert n_samples_of(torch.zeros(3, 2)) == 3
     assert n_samples_of([{"a": torch.zeros(5, 1)}, torch.zeros(2)]) == 5
+    assert n_samples_of({"id": ["a", "b"], "scale": torch.tensor(2.0), "x": torch.zeros(2, 3)}) == 2
+
+
+def test_a_loss_that_is_no_number_is_told_with_its_batch():
+    batches = [(torch.full((4, 8), float("nan") if number == 3 else 1.0),) for number in range(1, 6)]
+    result = measure_epoch(runnable(), batches, optimizer="none")  # which would spread it
+    assert "The loss was nan at batch 3 and not finite at 1 of 5 batches: " in result.warnings[0]
+
+
+def test_the_batch_size_of_an_epoch_is_not_that_of_its_short_last_batch():
+    assert measure_epoch(runnable(), loader(n_samples=18)).batch_size == 4
+
+
+@pytest.mark.parametrize("n_batches", [0, -1])
+def test_no_batches_cannot_be_timed(n_batches):
+    with pytest.raises(InputError, match=f"{n_batches} batches cannot be timed: give 1 or more"):
+        measure_epoch(runnable(), loader(), n_batches=n_batches)
+
+
+def test_an_example_that_fails_for_one_sample_is_one_sentence():
+    with pytest.raises(MeasurementError, match=r"An example batch of 1 sample failed \(KeyError: 1\)"):
+        SyntheticDataset({2: torch.zeros(2, 8)}.__getitem__, 8)
+
+
+def test_an_epoch_goes_over_the_users_own_loader_and_module_which_stays_as_it_is():
+    data = torch.utils.data.TensorDataset(torch.randn(20, 8), torch.randint(2, (20,)))
+    net = nn.Linear(8, 2)
+    before = net.weight.clone()
+    result = tc.measure_epoch(
+        net,
+        DataLoader(data, batch_size=4, shuffle=True),
+        inputs=lambda batch: batch[0],
+        loss=lambda output, batch: nn.functional.cross_entropy(output, batch[1]),
+        optimizer="adam",
+    )
+    assert (result.model, result.batch_size, result.n_samples) == ("Linear", 4, 20)
+    assert torch.equal(net.weight, before)
+    with pytest.raises(MeasurementError, match="The step on batch 1 failed"):  # the label is no input of the module
+        tc.measure_epoch(net, DataLoader(data, batch_size=4))

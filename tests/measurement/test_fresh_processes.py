@@ -35,14 +35,14 @@ def measurement(step_s):
 
 
 def answers(*steps):
-    """What processes say one after the other: a step, an exit code, or Ctrl-C."""
+    """What processes say one after the other: a step, an exit code, or after Ctrl-C a tuple of what they had."""
     left = list(steps)
 
     def run(arguments):
         assert arguments == ["net", "--batch", "4"]
         answer = left.pop(0)
-        if answer is KeyboardInterrupt:
-            raise answer
+        if isinstance(answer, tuple):  # stopped, with what there was
+            return 130, "".join(json.dumps(measurement(step_s).to_dict()) for step_s in answer), ""
         if isinstance(answer, int):
             return answer, "", "Traceback ...\nError: it is broken.\n"
         return 0, json.dumps({**measurement(answer).to_dict(), "forecast": None}), ""
@@ -57,7 +57,7 @@ def repeated(*steps):
 def test_the_middle_process_gives_the_median_and_the_spread_between_them_the_interval():
     joined = repeated(1.0, 1.1, 1.3)
     assert joined.step_s == pytest.approx(1.1)
-    assert (joined.n_steps, joined.n_processes) == (15, 3)
+    assert (joined.n_steps, joined.n_repeats) == (15, 3)
     low, high = joined.interval("step_s")
     assert low < 1.0
     assert high > 1.3
@@ -95,7 +95,7 @@ def test_processes_further_apart_make_a_wider_interval():
 def test_a_process_that_fails_is_told_with_what_the_others_measured():
     with pytest.raises(MeasurementError, match=r"^Process 3 of 3 failed: it is broken\.$") as caught:
         repeated(1.0, 1.1, 2)
-    assert caught.value.partial.n_processes == 2
+    assert caught.value.partial.n_repeats == 2
 
 
 def test_a_first_process_that_fails_leaves_nothing():
@@ -104,10 +104,23 @@ def test_a_first_process_that_fails_leaves_nothing():
     assert caught.value.partial is None
 
 
-def test_ctrl_c_keeps_the_processes_that_were_done():
-    joined = repeated(1.0, 1.0, KeyboardInterrupt)
+@pytest.mark.parametrize(("reached", "n_kept"), [((), 2), ((1.0,), 3)])
+def test_ctrl_c_keeps_the_processes_that_were_done_and_what_the_last_one_had(reached, n_kept):
+    joined = repeated(1.0, 1.0, reached, 1.0)
     assert joined.is_partial
-    assert joined.warnings[0] == "It was stopped after 2 of 3 processes."
+    assert joined.n_repeats == n_kept
+    assert joined.warnings[0] == "It was stopped in process 3 of 4."
+
+
+def test_ctrl_c_in_the_first_process_keeps_what_that_one_had():
+    assert repeated((1.0,), 1.0).is_partial
+    with pytest.raises(KeyboardInterrupt):
+        repeated((), 1.0)
+
+
+def test_a_process_that_says_more_than_its_answer_is_one_sentence():
+    with pytest.raises(MeasurementError, match="Process 1 of 1 failed: it rained"):
+        measure_repeatedly(["net"], 1, run=lambda _: (0, "building ...\n{}", "it rained"))
 
 
 def test_warnings_say_which_process_they_are_of():

@@ -276,6 +276,10 @@ def test_a_gzip_cut_short_says_so(tmp_path):
         (b'{"traceEvents": []}', "has no ops"),
         (b'{"traceEvents": [{"ph": "M", "name": "process_name"}]}', "has no ops"),
         (b'{"traceEvents": nothing, "other": 1}', "is not JSON"),
+        (
+            b'{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "aten::add", "ts": 1, "dur": 0}]}',
+            "has no step: none of its events takes any time",
+        ),
     ],
 )
 def test_what_is_no_trace_says_why(tmp_path, content, words):
@@ -294,3 +298,10 @@ def test_strange_events_are_skipped(tmp_path):
     strange = [None, 3, {"ph": "X"}, {"ph": "X", "ts": "soon", "dur": 1}, {"ph": "X", "ts": 1, "dur": 1, "args": 5}]
     path = write_json(tmp_path / "strange.json", [*strange, *gpu_events()])
     assert read_kineto(path).n_steps == 2
+
+
+def test_ids_that_are_no_names_join_nothing(tmp_path):
+    launch = {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": 1, "dur": 1}
+    strange = [{**launch, "tid": [1], "args": {"correlation": {"a": 1}}}, {**launch, "pid": {}, "cat": "kernel"}]
+    path = write_json(tmp_path / "strange.json", [*gpu_events(), *strange])
+    assert read_kineto(path).step_s > 0

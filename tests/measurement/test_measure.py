@@ -18,7 +18,7 @@ from traincast.measurement.measure import FEWEST_WARMUPS, MOST_WARMUPS, measure_
 from traincast.measurement.measured import Measurement
 from traincast.measurement.runnable import Runnable
 from traincast.measurement.stopwatch import CudaStopwatch
-from traincast.measurement.training import Training, tf32_math
+from traincast.measurement.training import Training, check_device, tf32_math
 
 torch.set_num_threads(1)
 
@@ -80,14 +80,14 @@ def test_without_a_number_of_steps_there_are_between_five_and_a_hundred():
 def test_a_step_that_takes_a_second_is_timed_five_times():
     gpu = FakeGpu()
     net = Net({call: lambda y: (gpu.ask(1.0), y)[1] for call in range(1, 100)})
-    assert measured(net, n_steps=None, stopwatch=CudaStopwatch(gpu)).n_steps == 5
+    assert measured(net, n_steps=None, stopwatch=CudaStopwatch(gpu, "cuda")).n_steps == 5
     assert net.n_calls == FEWEST_WARMUPS + 5
 
 
 def test_the_warm_up_goes_on_while_steps_get_faster_and_ends_at_ten():
     gpu = FakeGpu(launch_s=0)
     net = Net({call: lambda y, call=call: (gpu.ask(2.0**-call), y)[1] for call in range(1, 100)})
-    measured(net, n_steps=1, stopwatch=CudaStopwatch(gpu))
+    measured(net, n_steps=1, stopwatch=CudaStopwatch(gpu, "cuda"))
     assert net.n_calls == MOST_WARMUPS + 1
 
 
@@ -95,10 +95,10 @@ def test_on_a_gpu_the_work_is_timed_and_a_loop_that_times_launches_is_warned_of(
     gpu = FakeGpu(launch_s=0.010)
     monkeypatch.setattr(time, "perf_counter", gpu.clock)
     net = Net({call: lambda y: (gpu.ask(0.200), y)[1] for call in range(1, 100)})
-    result = measured(net, stopwatch=CudaStopwatch(gpu))
+    result = measured(net, stopwatch=CudaStopwatch(gpu, "cuda"))
     assert result.step_s == pytest.approx(0.210)
     assert result.phase_s("forward") == pytest.approx(0.210)
-    assert result.launch_s == pytest.approx(0.010)
+    assert result.launch.median == pytest.approx(0.010)
     assert "would report that instead of 210 ms, 21.0 x too fast" in result.warnings[0]
 
 
@@ -151,7 +151,7 @@ def test_a_failure_after_the_warm_up_keeps_the_timed_steps_only():
     gpu = FakeGpu()
     at = {call: lambda y: (gpu.ask(1.0), y)[1] for call in range(1, 100)} | {6: fails(RuntimeError("no"))}
     with pytest.raises(MeasurementError) as caught:
-        measured(Net(at), stopwatch=CudaStopwatch(gpu))
+        measured(Net(at), stopwatch=CudaStopwatch(gpu, "cuda"))
     assert caught.value.partial.n_steps == 2
     assert caught.value.partial.warnings[0] == "It was stopped after 2 steps."
 
@@ -196,7 +196,7 @@ def test_ctrl_c_gives_what_was_measured_so_far():
     gpu = FakeGpu()
     at = {call: lambda y: (gpu.ask(1.0), y)[1] for call in range(1, 100)}
     at[7] = lambda y: signal.raise_signal(signal.SIGINT)
-    result = measured(Net(at), stopwatch=CudaStopwatch(gpu))
+    result = measured(Net(at), stopwatch=CudaStopwatch(gpu, "cuda"))
     assert result.n_steps == 3
     assert result.is_partial
     assert result.warnings[0] == "It was stopped after 3 steps."
@@ -224,7 +224,8 @@ def test_a_measurement_goes_through_json_and_back():
     [
         ({"batch_size": 0}, "A batch of 0 samples cannot be measured"),
         ({"n_steps": 0}, "0 steps cannot be timed"),
-        ({"device": "tpu"}, "on 'cpu' and 'cuda', not on 'tpu'"),
+        ({"device": "tpu"}, "on 'cpu', 'cuda' and 'cuda:1', not on 'tpu'"),
+        ({"device": "cpu:x"}, "not on 'cpu:x'"),
         ({"precision": "fp8"}, "precision 'fp8' is not known"),
         ({"precision": "tf32"}, "tf32 is a mode of NVIDIA GPUs"),
         ({"optimizer": "lion"}, "optimizer 'lion' is not known"),
@@ -285,3 +286,9 @@ def test_page_faults_of_a_step_are_counted():
     faults = measured(Net(dict.fromkeys(range(1, 20), touch)), n_steps=3).page_faults
     assert faults is not None
     assert faults > 100 or measuring._page_faults() == 0
+
+
+def test_a_gpu_that_is_not_there_is_told_by_its_number():
+    assert check_device("cuda:1", FakeGpu(n_devices=2)) == "cuda:1"
+    with pytest.raises(InputError, match=r"no 'cuda:9': of 2 CUDA devices the last is 'cuda:1'"):
+        check_device("cuda:9", FakeGpu(n_devices=2))

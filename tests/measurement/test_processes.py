@@ -15,14 +15,14 @@ import torch._dynamo  # by the first optimizer, if not here: once, and not in ev
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traincast.errors import InputError, MeasurementError
+from traincast.errors import InputError, LostProcessError, MeasurementError
 from traincast.measurement.processes.all_reduce import run_all_reduces
 from traincast.measurement.processes.ddp import N_ROUNDS, Loop, run_ddp
-from traincast.measurement.processes.group import is_loss_of_another, join
+from traincast.measurement.processes.group import is_loss_of_another, join, losses_told
 from traincast.measurement.processes.link_fit import fit_link, ring_bytes
 from traincast.measurement.processes.link_result import AllReduceMeasurement
 from traincast.measurement.processes.result import ProcessesMeasurement
-from traincast.measurement.processes.share import check_steps, share_of, threads_of
+from traincast.measurement.processes.share import share_of, threads_of
 from traincast.measurement.runnable import Runnable
 from traincast.measurement.training import TIMING_LEARNING_RATE
 
@@ -170,7 +170,27 @@ def test_a_loss_that_is_not_finite_is_a_warning():
         return run_ddp(group, model, batch_size=2, n_steps=1)
 
     first, _ = between(2, steps)
-    assert first.warnings[0].startswith("The loss is not finite (nan, nan)")
+    assert first.warnings[0].startswith("Process 0: The loss was nan at step 1 and not finite at ")
+    assert first.warnings[1].startswith("Process 1: ")
+
+
+def test_a_loss_that_was_not_finite_for_a_moment_only_is_a_warning_too():
+    def steps(group):
+        losses = iter([1.0, float("nan")])
+        model = replace(runnable(torch.nn.Linear(64, 8)), loss=lambda output, inputs: output.mean() * next(losses, 1.0))
+        return run_ddp(group, model, batch_size=2, n_steps=1, optimizer="none")  # which would spread it
+
+    first, _ = between(2, steps)
+    assert "The loss was nan at step 2 and not finite at 1 of " in first.warnings[0]
+
+
+def test_an_example_that_fails_is_one_sentence_in_every_process():
+    def steps(group):
+        model = replace(runnable(torch.nn.Linear(64, 8)), make_inputs=lambda n: [][n])
+        return run_ddp(group, model, batch_size=2, n_steps=1)
+
+    said = between(2, steps)
+    assert all("Preparing test model and its batch failed (IndexError" in str(each) for each in said)
 
 
 def test_a_model_with_nothing_to_train_is_refused():
@@ -232,12 +252,6 @@ def test_fewer_than_two_processes_are_refused(n_processes):
         share_of(8, n_processes)
 
 
-def test_no_steps_cannot_be_timed():
-    with pytest.raises(InputError, match="0 steps cannot be timed"):
-        check_steps(0)
-    assert check_steps(None) is None
-
-
 @pytest.mark.parametrize(("n_cores", "n_processes", "n_threads"), [(2, 2, 1), (8, 2, 4), (8, 3, 2), (2, 4, 1)])
 def test_cores_are_shared_equally_and_every_process_has_a_thread(n_cores, n_processes, n_threads):
     assert threads_of(n_cores, n_processes) == n_threads
@@ -247,3 +261,21 @@ def test_a_process_outside_torchrun_is_told_what_is_missing(monkeypatch):
     monkeypatch.delenv("RANK", raising=False)
     with pytest.raises(InputError, match="RANK is not set"):
         join("cpu", timeout_s=1)
+
+
+def test_processes_that_do_not_meet_are_one_sentence_with_the_place(monkeypatch):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = f"{free.getsockname()[1]}"
+    told = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(LostProcessError, match=rf"did not meet at 127\.0\.0\.1:{port} \("):
+        join("cpu", timeout_s=1)
+
+
+def test_what_torch_raises_for_a_lost_process_is_an_error_of_ours_and_others_stay_as_they_are():
+    with pytest.raises(LostProcessError, match=r"Another process was lost \(gloo/transport"), losses_told():
+        raise RuntimeError("gloo/transport: connection closed by peer")
+    with pytest.raises(RuntimeError, match="of the user"), losses_told():
+        raise RuntimeError("of the user")

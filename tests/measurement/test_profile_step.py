@@ -48,7 +48,7 @@ def test_a_module_that_fails_is_one_sentence():
 
 
 def test_no_samples_are_no_step():
-    with pytest.raises(InputError, match="0 samples cannot be profiled"):
+    with pytest.raises(InputError, match="A batch of 0 samples cannot be measured"):
         profile_step(runnable(small_cnn()), batch_size=0)
 
 

@@ -8,7 +8,7 @@ from traincast.measurement.stopwatch import CpuStopwatch, CudaStopwatch, stopwat
 
 def test_on_a_gpu_a_duration_is_that_of_the_work_not_of_the_launch():
     gpu = FakeGpu(launch_s=0.001)
-    stopwatch = CudaStopwatch(gpu)
+    stopwatch = CudaStopwatch(gpu, "cuda")
     stopwatch.mark()
     gpu.ask(work_s=0.500)
     stopwatch.mark()
@@ -21,7 +21,7 @@ def test_on_a_gpu_a_duration_is_that_of_the_work_not_of_the_launch():
 
 def test_what_was_read_is_forgotten():
     gpu = FakeGpu()
-    stopwatch = CudaStopwatch(gpu)
+    stopwatch = CudaStopwatch(gpu, "cuda")
     stopwatch.mark()
     stopwatch.mark()
     assert len(stopwatch.read()) == 1
@@ -41,3 +41,15 @@ def test_on_a_cpu_n_marks_make_n_minus_one_durations_none_of_them_negative():
 
 def test_a_cuda_device_by_number_gets_events():
     assert isinstance(stopwatch_for("cuda:1"), CudaStopwatch)
+
+
+def test_the_second_gpu_is_timed_by_its_own_work_and_not_by_the_idle_first():
+    gpu = FakeGpu(launch_s=0.001, n_devices=2)
+    stopwatch = CudaStopwatch(gpu, "cuda:1")
+    stopwatch.mark()
+    gpu.ask(work_s=0.500, device=1)
+    stopwatch.mark()
+    assert stopwatch.read() == pytest.approx([0.501])
+    gpu.ask(work_s=1.0, device=1)
+    stopwatch.synchronize()
+    assert gpu.clock() == pytest.approx(gpu.done_s[1])

@@ -19,7 +19,7 @@ from stored_samples import HERE, record
 from traincast.errors import FileFormatError, InputError, StoreError
 from traincast.measurement.record import task_key
 from traincast.measurement.store import Store
-from traincast.measurement.store_file import VERSION
+from traincast.measurement.store_file import VERSION, check_store
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False) | st.text()
 
@@ -46,7 +46,23 @@ def test_what_was_stored_comes_back_in_order_after_closing(tmp_path):
     with Store(tmp_path / "a.db", create=False) as store:
         assert store.records() == given_records
         assert store.records("op") == given_records[1:2]
-        assert store.keys("layer", failed=True) == {given_records[2].key}
+        assert store.keys(campaign="default", failed=True) == {given_records[2].key}
+
+
+def test_a_name_that_no_file_can_have_is_one_sentence(tmp_path):
+    with pytest.raises(InputError, match=r"cannot be reached: File name too long"):
+        Store(tmp_path / ("a" * 300))
+
+
+def test_whether_records_can_be_stored_is_told_without_making_the_file(tmp_path):
+    check_store(tmp_path / "new.db")
+    assert list(tmp_path.iterdir()) == []
+    with Store(tmp_path / "a.db"):
+        pass
+    check_store(tmp_path / "a.db")
+    (tmp_path / "b.db").write_bytes(b"no database at all, but long enough to be read as one" * 50)
+    with pytest.raises(FileFormatError, match="is not a SQLite database"):
+        check_store(tmp_path / "b.db")
 
 
 def test_a_task_is_stored_once_a_campaign_and_the_first_result_stays(tmp_path):

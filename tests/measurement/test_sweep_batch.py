@@ -2,7 +2,11 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
+import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -177,6 +181,32 @@ def test_a_child_that_the_kernel_kills_ran_out_of_memory(tmp_path):
     sweep = sweep_named(f"{tmp_path}/wide.py:killed", n_steps=1)
     assert [one.status for one in sweep.rows] == ["out of memory"]
     assert "SIGKILL" in sweep.rows[0].message
+
+
+def test_when_the_sweep_is_killed_its_child_ends_too(tmp_path):
+    """kill -9: no handler of ours runs, and the child has a session of its own."""
+    file, mark = tmp_path / "net.py", tmp_path / "pid"
+    file.write_text(
+        "import os, pathlib, time\n"
+        f"def slow():\n    pathlib.Path({str(mark)!r}).write_text(str(os.getpid()))\n    time.sleep(600)\n"
+    )
+    script = f"from traincast.api.sweeping import sweep_batches; sweep_batches({f'{file}:slow'!r})"
+    with subprocess.Popen([sys.executable, "-c", script]) as sweep:
+        until_s = time.monotonic() + 60
+        while not (mark.is_file() and mark.read_text()) and time.monotonic() < until_s:
+            time.sleep(0.05)
+        child = int(mark.read_text())
+        sweep.kill()
+    while is_running(child) and time.monotonic() < until_s:
+        time.sleep(0.05)
+    assert not is_running(child)
+
+
+def is_running(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,10 @@ import torch
 from sweep_samples import measured, runnable
 from torch import nn
 
+from traincast.cli.measure_sweep_document import optimizers_document
+from traincast.errors import MeasurementError, MemoryEndedError
+from traincast.measurement import measure as measuring
+from traincast.measurement.sweeps import optimizers
 from traincast.measurement.sweeps.learning import (
     EpochScore,
     Learner,
@@ -15,6 +19,7 @@ from traincast.measurement.sweeps.learning import (
     synthetic_problem,
 )
 from traincast.measurement.sweeps.optimizers import OptimizerRow, OptimizerSweep, sweep_optimizers
+from traincast.report.text import to_text
 
 torch.set_num_threads(1)
 
@@ -84,6 +89,66 @@ def test_a_sweep_times_every_optimizer_and_scores_every_epoch():
     assert all(one.measurement.step_s > 0 and len(one.epochs) == 1 for one in sweep.rows)
     assert "a small CNN learns" in sweep.remark
     assert len(sweep.to_dict()["rows"][0]["epochs"]) == 1
+
+
+class Picky(nn.Module):
+    """Fails for batches of some sizes, or where a weight has a history."""
+
+    def __init__(self, fails_at):
+        super().__init__()
+        self.inner, self._fails_at = classifier(), fails_at
+
+    def forward(self, images):
+        if self._fails_at(len(images)):
+            raise ValueError("not these")
+        return self.inner(images)
+
+
+def test_a_model_that_fails_on_images_is_one_sentence_before_anything_is_timed():
+    broken = runnable(Picky(lambda n: True), images, "net")
+    with pytest.raises(
+        MeasurementError, match=r"Asking net for the scores of 2 images failed \(ValueError: not these\)"
+    ):
+        sweep_optimizers(broken, batch_size=4, n_epochs=1, n_steps=1)
+    with pytest.raises(MeasurementError, match="Step 1, in its forward, failed"):
+        sweep_optimizers(broken, batch_size=4, n_steps=1)
+
+
+def test_learning_that_fails_leaves_the_steps_that_were_timed_and_the_reason(monkeypatch):
+    monkeypatch.setattr(optimizers, "OPTIMIZERS", ("sgd", "adam"))
+    picky = runnable(Picky(lambda n: n == 1437 % 256), images, "net")  # the last batch of an epoch
+    sweep = sweep_optimizers(picky, batch_size=256, n_epochs=1, n_steps=1)
+    assert [(one.optimizer, one.measurement is None, one.epochs) for one in sweep.rows] == [
+        ("sgd", False, ()),
+        ("adam", False, ()),
+    ]
+    assert sweep.rows[1].reason == "Learning with adam failed (ValueError: not these)."
+    text = to_text(optimizers_document(sweep))
+    assert "adam: Learning with adam failed (ValueError: not these)." in " ".join(text.split())
+
+
+def test_an_optimizer_that_cannot_be_measured_is_a_row_and_the_others_are_shown(monkeypatch):
+    monkeypatch.setattr(optimizers, "OPTIMIZERS", ("sgd", "adam"))
+    real = measuring.measure_step
+
+    def no_room_for_adam(model, **settings):
+        if settings["optimizer"] == "adam":
+            raise MemoryEndedError("Step 1 ran out of memory.")
+        return real(model, **settings)
+
+    monkeypatch.setattr(measuring, "measure_step", no_room_for_adam)
+    sweep = sweep_optimizers(runnable(nn.Linear(4, 2), lambda n: (torch.zeros(n, 4),)), batch_size=2, n_steps=1)
+    assert [one.reason for one in sweep.rows] == ["", "Step 1 ran out of memory."]
+    assert "The update of sgd takes longest" in sweep.verdict
+    assert "adam: Step 1 ran out of memory." in to_text(optimizers_document(sweep))
+    assert sweep.to_dict()["rows"][1]["step_s"] is None
+
+
+def test_a_last_batch_of_one_image_is_left_out_where_batch_norm_would_fail_on_it():
+    normed = nn.Sequential(nn.Flatten(), nn.Linear(64, 10), nn.BatchNorm1d(10))
+    one = Learner(name="net", module=normed, problem=synthetic_problem(), remark="")
+    (score,) = learn(one, "sgd", n_epochs=1, batch_size=4)  # 1,437 images: 359 batches, and one image
+    assert score.loss > 0
 
 
 def test_the_verdict_names_the_costliest_update_the_cheapest_and_who_learned_best():

@@ -43,6 +43,11 @@ def test_a_folder_that_is_not_writable_is_one_sentence(tmp_path):
         write_file(tmp_path / "a.html", "")
 
 
+def test_a_name_that_no_file_can_have_is_one_sentence(tmp_path):
+    with pytest.raises(InputError, match=r"Cannot write '.*': File name too long"):
+        write_file(tmp_path / ("a" * 300), "text")
+
+
 def test_others_may_read_the_file_as_the_umask_says(tmp_path):
     previous = os.umask(0o022)
     try:

@@ -35,8 +35,9 @@ def bench(
     """
     if what not in WHAT:
         raise InputError(f"There is no benchmark of '{what}': choose {' or '.join(WHAT)}.")
-    if cpus_per_task is not None and (on_ray is None or cpus_per_task < 1):
-        raise InputError(f"CPUs per task ({cpus_per_task}) are at least one, and only a Ray cluster divides its CPUs.")
+    from traincast.launch.ray_campaign import check_division, ray_cluster, run_on_ray
+
+    check_division(on_ray, device, cpus_per_task)
     run, tasks = _work(what, n_rows, seed, device, is_here=on_ray is None)
     from traincast.measurement.campaign import run_campaign
     from traincast.measurement.store import Store
@@ -45,7 +46,6 @@ def bench(
     with Store(store) as opened:
         if on_ray is None:
             return run_campaign(tasks, run, opened, campaign=name, on_progress=on_progress, retry_failed=retry_failed)
-        from traincast.launch.ray_campaign import ray_cluster, run_on_ray
         from traincast.measurement.work_list import WorkList
 
         work = WorkList(tasks, opened, campaign=name, retry_failed=retry_failed)
@@ -60,11 +60,10 @@ def _work(what: str, n_rows: int, seed: int, device: str, *, is_here: bool) -> t
     try:
         from traincast.measurement.layer_bench import run_layer
         from traincast.measurement.op_bench import run_op
-        from traincast.measurement.training import check_device
+        from traincast.measurement.training import check_device, check_device_name
     except ImportError as error:
         raise MissingExtraError("A benchmark", extra="torch") from error
-    if is_here:
-        check_device(device)
+    (check_device if is_here else check_device_name)(device)
     if what == "layers":
         return run_layer, layer_tasks(n_rows, seed, device=device)
     return run_op, op_tasks(n_rows, seed, device=device)

@@ -5,11 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from traincast.errors import InputError, MissingExtraError, UnknownDeviceError
+from traincast.api.machine_profile import cpu_profile, gpu_profile, shared_profile
+from traincast.errors import InputError, MeasurementError, MissingExtraError
+from traincast.hardware.host import THIS_MACHINE
+from traincast.hardware.this_machine import THIS_GPU
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,10 +21,8 @@ if TYPE_CHECKING:
     from traincast.hardware.device import Device
     from traincast.kernels.cpu.fit import FittedPrices
     from traincast.measurement.calibration.gpu import GpuFigures
-    from traincast.measurement.calibration.timing import Case, Timing
+    from traincast.measurement.calibration.timing import Case, Effort, Timing
 
-_ROUNDS = 4
-_BUDGET_S = 0.12  # of one case and round; all of them together stay under three minutes on a laptop's CPU
 _NETWORK_WEIGHT = 2.0  # a network is more like what will be asked for than layers of one kind
 Progress = Callable[[int, int], None]
 Work = dict[str, dict[str, float]]  # amounts by phase and price
@@ -31,7 +33,7 @@ class Calibration:
     """What this machine was found to be, where that is kept, and how well it foretells steps that it was not fitted on.
 
     `mean_error` is that of the benchmarks' own steps, each predicted from the others; None for a GPU, which is told by
-    its figures and our predictor.
+    its `figures` and our predictor.
     """
 
     device: Device
@@ -39,16 +41,36 @@ class Calibration:
     mean_error: float | None
     n_steps: int
     seconds: float
+    n_processes: int = 1
+    figures: GpuFigures | None = None
     timings: tuple[Timing, ...] = ()
     warnings: tuple[str, ...] = ()
+
+    @property
+    def on(self) -> str:
+        """The place of a forecast that means this profile."""
+        if self.device.kind == "gpu":
+            return THIS_GPU
+        return THIS_MACHINE if self.n_processes == 1 else f"{self.n_processes}x{THIS_MACHINE}"
+
+    @property
+    def fp32_flop_per_s(self) -> float | None:
+        """As measured; a listed GPU keeps that of its datasheet in `device`."""
+        return self.device.fp32_flop_per_s if self.figures is None else self.figures.flop_per_s["fp32"]
+
+    @property
+    def memory_bytes_per_s(self) -> float:
+        """As measured."""
+        return self.device.memory_bytes_per_s if self.figures is None else self.figures.memory_bytes_per_s
 
     def to_dict(self) -> dict[str, Any]:
         device = self.device
         return {
             "name": device.name,
+            "on": self.on,
             "path": None if self.path is None else str(self.path),
-            "fp32_flop_per_s": device.fp32_flop_per_s,
-            "memory_bytes_per_s": device.memory_bytes_per_s,
+            "fp32_flop_per_s": self.fp32_flop_per_s,
+            "memory_bytes_per_s": self.memory_bytes_per_s,
             "cache_bytes": device.l2_bytes,
             "n_cores": device.n_sm,
             "price_s": dict(device.prices),
@@ -65,10 +87,10 @@ class Calibration:
         from traincast.report.notebook import to_notebook
         from traincast.units import show_bytes_per_s, show_duration, show_flop_per_s, show_percent
 
-        rate = self.device.fp32_flop_per_s
+        rate = self.fp32_flop_per_s
         rows = [
             ("fp32", None if rate is None else show_flop_per_s(rate)),
-            ("memory", show_bytes_per_s(self.device.memory_bytes_per_s)),
+            ("memory", show_bytes_per_s(self.memory_bytes_per_s)),
             ("error on steps not fitted", None if self.mean_error is None else show_percent(self.mean_error)),
             ("took", f"{show_duration(self.seconds)}, {self.n_steps:,} steps"),
             ("kept in", None if self.path is None else str(self.path)),
@@ -81,80 +103,95 @@ def calibrate(
 ) -> Calibration:
     """Runs the benchmarks that pin this machine down and keeps their result as its profile.
 
-    From then on `on="this-machine"` means it. Takes about two minutes on a CPU, on which nothing else should run;
-    "cuda" measures a GPU in some seconds. With `n_processes`, as many run side by side, each with its share of the
-    cores, and the link between them is measured: `on="2xthis-machine"` means that. `save=False` leaves an earlier
-    profile alone.
+    From then on `on="this-machine"` means it. Takes about two minutes on a CPU, on which nothing else should run.
+    With `n_processes`, as many run side by side, each with its share of the cores, and the link between them is
+    measured: `on="2xthis-machine"` means that. "cuda" measures a GPU, which has a profile of its own: `on="this-gpu"`.
+    `save=False` leaves an earlier profile alone. A profile that cannot be written raises a MeasurementError with the
+    calibration as its `partial`.
     """
     try:
-        import torch
+        import torch  # noqa: F401
     except ImportError as error:
         raise MissingExtraError("Calibrating this machine", extra="torch") from error
-    from traincast.hardware.this_machine import write_host, write_profile
+    from traincast.hardware.this_machine import check_profiles
     from traincast.measurement.environment import read_environment
+    from traincast.measurement.failures import users_code
     from traincast.measurement.remarks import on_load
-    from traincast.measurement.training import check_device
+    from traincast.measurement.training import check_device, is_cuda
 
     if n_processes < 1:
         raise InputError(f"{n_processes} processes cannot be calibrated: give 1 or more.")
+    if is_cuda(check_device(device)) and n_processes > 1:
+        raise InputError(
+            "Processes that share this machine are calibrated on its CPU: give cuda, or several processes."
+        )
+    if save:
+        check_profiles()
     warnings = on_load(read_environment("cpu"))  # before the run, whose own load it would show otherwise
-    start_s, mean_error, n_steps = time.monotonic(), None, 0
-    timings: Sequence[Timing] = ()
-    if check_device(device).partition(":")[0] == "cuda":
-        from traincast.measurement.calibration.gpu import measure_gpu
+    start_s = time.monotonic()
+    with users_code("Calibrating"):  # our own, but memory may end in it as in any other
+        found = _of_gpu(device) if is_cuda(device) else _of_cpu(n_processes, on_progress)
+    found = replace(found, seconds=time.monotonic() - start_s, warnings=warnings)
+    return _kept(found) if save else found
 
-        found = gpu_profile(measure_gpu(device, torch))
-    elif n_processes > 1:
-        timings, fitted, found = _shared(n_processes)
-        mean_error, n_steps = fitted.mean_error, len(fitted.held_out_log_errors)
-    else:
-        torch.manual_seed(0)
-        timings, fitted = _measured_prices(device, on_progress or (lambda n_done, n_all: None))
-        found, mean_error, n_steps = cpu_profile(fitted), fitted.mean_error, len(fitted.held_out_log_errors)
-    path = write_profile(found, n_processes) if save else None
-    if save and found.prices and n_processes == 1:
-        write_host(found)
+
+def _kept(found: Calibration) -> Calibration:
+    from traincast.hardware.this_machine import write_host, write_profile
+
+    try:
+        path = write_profile(found.device, found.n_processes)
+        if found.on == THIS_MACHINE:
+            write_host(found.device)
+    except InputError as error:
+        raise MeasurementError(f"The profile was not kept. {error}", partial=found) from error
+    return replace(found, path=path)
+
+
+def _of_gpu(device: str) -> Calibration:
+    import torch
+
+    from traincast.measurement.calibration.gpu import measure_gpu
+
+    figures = measure_gpu(device, torch)
+    return Calibration(device=gpu_profile(figures), figures=figures, path=None, mean_error=None, n_steps=0, seconds=0.0)
+
+
+def _of_cpu(n_processes: int, on_progress: Progress | None) -> Calibration:
+    from traincast.measurement.calibration import timing
+
+    run = partial(_shared, n_processes) if n_processes > 1 else _alone
+    timings, fitted, device = run(timing.FULL, on_progress)
     return Calibration(
-        device=found,
-        path=path,
-        mean_error=mean_error,
-        n_steps=n_steps,
-        seconds=time.monotonic() - start_s,
+        device=device,
+        path=None,
+        mean_error=fitted.mean_error,
+        n_steps=len(fitted.held_out_log_errors),
+        seconds=0.0,
+        n_processes=n_processes,
         timings=tuple(timings),
-        warnings=warnings,
     )
 
 
-def _measured_prices(device: str, tell: Progress) -> tuple[Sequence[Timing], FittedPrices]:
-    from traincast.measurement.calibration.benchmarks import all_benchmarks
-    from traincast.measurement.calibration.timing import cases, time_all
+def _alone(effort: Effort, on_progress: Progress | None) -> tuple[Sequence[Timing], FittedPrices, Device]:
+    import torch
 
-    chosen = cases(all_benchmarks())
-    timings = list(time_all(chosen, device=device, n_rounds=_ROUNDS, budget_s=_BUDGET_S, on_progress=tell))
-    return timings, fit_timings(chosen, timings)
+    from traincast.measurement.calibration.timing import time_all
+
+    torch.manual_seed(0)
+    timings = list(time_all(effort, on_progress=on_progress or (lambda n_done, n_all: None)))
+    fitted = fit_timings(effort.cases(), timings)
+    return timings, fitted, cpu_profile(fitted)
 
 
-def _shared(n_processes: int) -> tuple[Sequence[Timing], FittedPrices, Device]:
+def _shared(
+    n_processes: int, effort: Effort, on_progress: Progress | None
+) -> tuple[Sequence[Timing], FittedPrices, Device]:
     from traincast.api.processes import time_together
-    from traincast.measurement.calibration.benchmarks import all_benchmarks
-    from traincast.measurement.calibration.timing import cases
     from traincast.measurement.processes.ddp_fit import fit_ddp
 
-    found = time_together(n_processes=n_processes, n_rounds=_ROUNDS, budget_s=_BUDGET_S)
-    fitted = fit_timings(cases(all_benchmarks()), found.timings)
-    whole, together = cpu_profile(fitted), fit_ddp(n_processes, found.reduced)
-    device = replace(
-        whole,
-        name=f"{whole.name}, one of {n_processes} processes",
-        fp32_flop_per_s=(whole.fp32_flop_per_s or 0.0) / n_processes,
-        memory_bytes=whole.memory_bytes // n_processes,
-        memory_bytes_per_s=whole.memory_bytes_per_s / n_processes,
-        n_sm=found.n_threads,
-        link_bytes_per_s=together.bytes_per_s,
-        link_latency_s=together.latency_s,
-        waiting_fraction=together.waiting_fraction,
-        source=f"{_made_by()}, {n_processes} processes of {found.n_threads} threads",
-    )
+    found = time_together(effort.to_dict(), n_processes=n_processes, on_progress=on_progress)
+    fitted = fit_timings(effort.cases(), found.timings)
+    device = shared_profile(cpu_profile(fitted), fit_ddp(n_processes, found.reduced), n_processes, found.n_threads)
     return found.timings, fitted, device
 
 
@@ -209,66 +246,3 @@ def work_of_cases(chosen: Sequence[Case]) -> dict[tuple[str, str], Work]:
             for phase, row in zip(PHASES, totals, strict=True)
         }
     return found
-
-
-def cpu_profile(fitted: FittedPrices) -> Device:
-    """The machine as a device: what it is, and what it was measured to do."""
-    from traincast.hardware.device import Device
-    from traincast.measurement.environment import read_environment
-    from traincast.measurement.machine import read_machine
-
-    machine, environment = read_machine(), read_environment("cpu")
-    price_s, clock_mhz = fitted.price_s, environment.clocks.get("cpu_mhz")
-    n_steps = len(fitted.held_out_log_errors)
-    return Device(
-        name=environment.device,
-        kind="cpu",
-        fp32_flop_per_s=machine.flop_per_s,
-        tf32_flop_per_s=0.0,
-        fp16_flop_per_s=0.0,
-        bf16_flop_per_s=0.0,
-        memory_bytes=machine.memory_bytes,
-        memory_bytes_per_s=machine.memory_bytes_per_s,
-        n_sm=environment.n_cores,
-        l2_bytes=machine.cache_bytes,
-        boost_clock_hz=clock_mhz * 1e6 if isinstance(clock_mhz, float) else None,
-        prices=tuple(sorted({**price_s, "bytes.fresh": machine.fresh_byte_s}.items())),
-        price_log_sd=fitted.log_sd,
-        source=f"{_made_by()}, torch {environment.versions['torch']}, {environment.n_threads} threads, {n_steps} steps",
-        notes="Measured in fp32 on CPU tensors; fp32 is what large matrix products sustain.",
-    )
-
-
-def gpu_profile(figures: GpuFigures) -> Device:
-    """The card of the device table where it is listed; else one of measured figures."""
-    from traincast.hardware.catalog import find_device
-    from traincast.hardware.device import Device
-
-    rates = figures.flop_per_s
-    measured = ", ".join(f"{name} {rate / 1e12:.1f} Tflop/s" for name, rate in rates.items() if rate)
-    notes = (
-        f"Measured: {measured}; copies {figures.memory_bytes_per_s / 1e9:.0f} GB/s; "
-        f"a kernel takes at least {figures.launch_s * 1e6:.1f} us."
-    )
-    try:
-        return replace(find_device(figures.name), notes=notes, source=_made_by())
-    except UnknownDeviceError:
-        pass
-    return Device(
-        name=figures.name,
-        fp32_flop_per_s=rates["fp32"],
-        tf32_flop_per_s=rates["tf32"],
-        fp16_flop_per_s=rates["fp16"],
-        bf16_flop_per_s=rates["bf16"],
-        memory_bytes=figures.memory_bytes,
-        memory_bytes_per_s=figures.memory_bytes_per_s,
-        n_sm=figures.n_sm,
-        l2_bytes=figures.l2_bytes or None,
-        boost_clock_hz=figures.clock_hz,
-        source=_made_by(),
-        notes=f"{notes} Rates are what was measured: a datasheet's are higher.",
-    )
-
-
-def _made_by() -> str:
-    return f"traincast calibrate, {time.strftime('%Y-%m-%d %H:%M')}"

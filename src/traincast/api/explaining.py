@@ -11,13 +11,19 @@ from traincast.errors import InputError
 if TYPE_CHECKING:
     from traincast.forecasting.forecast import Forecast
     from traincast.measurement.measured_step import MeasuredStep
-    from traincast.measurement.record import Record
+    from traincast.measurement.record import Record, Settings
     from traincast.planning.advice import Advice
     from traincast.planning.gap import Gap
     from traincast.trace.trace import Trace
 
 HERE = "here"
-_TASK = {"batch_size": "batch", "precision": "precision", "optimizer": "optimizer"}
+_TOLD = {
+    "batch_size": "batch",
+    "precision": "precision",
+    "optimizer": "optimizer",
+    "compiled": "compiled",
+    "n_devices": "devices",
+}
 
 
 def explain(
@@ -111,18 +117,20 @@ def _read(path: Path, answer: Forecast) -> MeasuredStep:
     """The record of the step that was asked about; a trace, which does not say what it is of, is taken at its word."""
     from dataclasses import replace
 
+    from traincast.measurement.identity import measurements_among
     from traincast.measurement.imports.read import read_measured
     from traincast.measurement.measured_step import step_of_record
 
-    records = [record for record in read_measured(path) if record.kind in ("step", "profile")]
+    records = list(measurements_among(read_measured(path)))
     if not records:
         raise InputError(f"'{path}' has no measured steps.")
     chosen = _matching(records, answer)
     if not chosen:
-        settings = answer.question.settings
+        settings, n_devices = answer.question.settings, answer.question.n_devices
+        several = f" on {n_devices} devices" if n_devices > 1 else ""
         raise InputError(
             f"'{path}' has no measured step of {answer.model} at batch {answer.batch_size:,} in {settings.precision} "
-            f"with {settings.optimizer}. It has: {_listed(records)}."
+            f"with {settings.optimizer}{several}. It has: {_listed(records)}."
         )
     newest = max(chosen, key=lambda record: record.created_s)
     step = step_of_record(newest, source=str(path))
@@ -151,33 +159,28 @@ def _other_place(record: Record, answer: Forecast) -> list[str]:
 
 def _matching(records: Sequence[Record], answer: Forecast) -> list[Record]:
     """Those that contradict the question in nothing they tell; a trace, which tells nothing, where no other fits."""
+    from traincast.measurement.identity import PROFILE, fits
+
     settings = answer.question.settings
-    wanted = {
+    wanted: Settings = {
+        "model": answer.model,
         "batch_size": answer.batch_size,
         "precision": settings.precision,
         "optimizer": settings.optimizer,
         "compiled": answer.question.compiled,
+        "n_devices": answer.question.n_devices,
     }
-    fitting = [
-        record
-        for record in records
-        if record.error is None
-        and all(record.task.get(name) in (None, value) for name, value in wanted.items())
-        and ("model" not in record.task or _is_same(str(record.task["model"]), answer.model))
-    ]
-    return [record for record in fitting if record.kind != "profile"] or fitting
-
-
-def _is_same(written: str, model: str) -> bool:
-    """Names as people write them: 'ResNet-50' is resnet50."""
-    plain = [name.lower().replace("-", "").replace("_", "").replace(" ", "") for name in (written, model)]
-    return plain[0] == plain[1]
+    fitting = [record for record in records if record.error is None and fits(record, wanted)]
+    return [record for record in fitting if record.kind != PROFILE] or fitting
 
 
 def _listed(records: Sequence[Record], *, most: int = 5) -> str:
+    from traincast.measurement.identity import settings_of
+
     told = []
     for record in records:
-        parts = [f"{word} {record.task[name]}" for name, word in _TASK.items() if record.task.get(name) is not None]
-        told.append(", ".join([str(record.task.get("model", record.task.get("source", "?"))), *parts]))
+        said = settings_of(record)
+        parts = [f"{word} {said[name]}" for name, word in _TOLD.items() if said.get(name) not in (None, False)]
+        told.append(", ".join([str(said.get("model", said.get("source", "?"))), *parts]))
     names = list(dict.fromkeys(told))
     return "; ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

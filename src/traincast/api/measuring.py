@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from traincast.api.runnables import runnable_from, runnable_of
-from traincast.errors import CaptureError, InputError, UnknownDeviceError
+from traincast.errors import InputError, TraincastError
+from traincast.hardware.host import THIS_MACHINE
+from traincast.hardware.this_machine import THIS_GPU, read_profile
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from traincast.forecasting.forecast import Forecast
     from traincast.measurement.epoch import EpochMeasurement
     from traincast.measurement.measured import Measurement
-
-__all__ = ["forecast_of", "measure", "measure_named", "measure_synthetic_epoch", "runnable_of"]
+    from traincast.measurement.processes.result import ProcessesMeasurement
 
 
 def measure(
@@ -67,56 +72,118 @@ def measure_named(model: str | Path, options: Mapping[str, Any], **settings: Any
     return measure_step(runnable, **settings)
 
 
-def measure_synthetic_epoch(
+def measure_epoch(
+    module: Any,
+    loader: Iterable[Any],
+    *,
+    inputs: Callable[[Any], Any] | None = None,
+    loss: Callable[[Any, Any], Any] | None = None,
+    optimizer: str = "sgd",
+    n_batches: int | None = None,
+    precision: str = "fp32",
+    device: str = "cpu",
+) -> EpochMeasurement:
+    """A real epoch of a torch module over your own loader, or its first `n_batches`: where does the time of a batch go?
+
+    `loader` is a torch DataLoader, or anything that gives batches. `inputs` picks from a batch what the module takes
+    (default: all of it); `loss` maps (output, batch) to a scalar, and its default is that of `capture`. The module
+    stays as it is. Ctrl-C ends it with what was measured until then.
+    """
+    runnable = runnable_from(module, lambda batch_size: (), loss)
+    from traincast.measurement.epoch import measure_epoch as run
+
+    if inputs is not None:
+        take, forward = inputs, runnable.forward
+        runnable = replace(runnable, forward=lambda called, batch: forward(called, take(batch)))
+    return run(runnable, loader, optimizer=optimizer, precision=precision, device=device, n_batches=n_batches)
+
+
+def measure_named_epoch(
     model: str | Path,
     *,
     batch_size: int,
     n_samples: int,
     n_workers: int = 0,
-    sample_cost_s: float = 0.0,
+    data: str | None = None,
     optimizer: str = "sgd",
     precision: str = "fp32",
     device: str = "cpu",
     on_progress: Callable[[int, int], None] | None = None,
     **options: Any,
 ) -> EpochMeasurement:
-    """An epoch of a named model over a torch DataLoader whose samples take `sample_cost_s` of CPU time each."""
+    """An epoch of a named model over a torch DataLoader with so many samples.
+
+    They are drawn from the data set that `data`, a "file.py:function", gives; without it they are made up.
+    """
     runnable = runnable_of(model, **options)
     from torch.utils.data import DataLoader
 
-    from traincast.measurement.epoch import measure_epoch
-    from traincast.measurement.measure import check_batch_size
+    from traincast.frontend.python_file import call_in_file
+    from traincast.measurement.epoch import measure_epoch as run
+    from traincast.measurement.failures import users_code
+    from traincast.measurement.measure import check_batch_size, check_count_of
+    from traincast.measurement.sweeps.loading import BatchLoader, check_dataset
     from traincast.measurement.synthetic_data import SyntheticDataset
-    from traincast.measurement.training import check_device
+    from traincast.measurement.training import check_device, is_cuda
 
     check_batch_size(batch_size)
     check_device(device)
+    check_count_of("samples", n_samples)
     if n_workers < 0:
         raise InputError(f"{n_workers} loader workers cannot be: give 0 to load in the training process, or more.")
-    data = SyntheticDataset(runnable.make_inputs, n_samples, sample_cost_s)
-    loader = DataLoader(data, batch_size=batch_size, num_workers=n_workers, pin_memory=device.startswith("cuda"))
-    return measure_epoch(
-        runnable, loader, optimizer=optimizer, precision=precision, device=device, on_progress=on_progress
+    loader: Iterable[Any]
+    n_batches = math.ceil(n_samples / batch_size)
+    if data is None:
+        made_up = SyntheticDataset(runnable.make_inputs, n_samples)
+        loader = DataLoader(made_up, batch_size=batch_size, num_workers=n_workers, pin_memory=is_cuda(device))
+    else:
+        with users_code("An example batch of 1 sample"):
+            like = runnable.make_inputs(1)
+        dataset = check_dataset(call_in_file(data), data)
+        loader = BatchLoader(dataset, like, batch_size=batch_size, n_batches=n_batches, num_workers=n_workers)
+    return run(
+        runnable,
+        loader,
+        optimizer=optimizer,
+        precision=precision,
+        device=device,
+        n_batches=n_batches,
+        on_progress=on_progress,
     )
 
 
-def forecast_of(measurement: Measurement, model: str | Path, **options: Any) -> tuple[Forecast | None, str]:
+def forecast_of(
+    measured: Measurement | ProcessesMeasurement, model: str | Path, **options: Any
+) -> tuple[Forecast | None, str]:
     """What traincast says about the step that was measured; where it cannot say anything, None and why."""
     from traincast.api.forecasts import forecast
     from traincast.api.models import load_model
 
-    is_cpu = measurement.environment.device_kind == "cpu"
-    place = "this-machine" if is_cpu else measurement.environment.device  # the driver's name of a GPU is one of ours
+    is_cpu = measured.environment.device_kind == "cpu"
     try:
         answer = forecast(
             load_model(model, **options),
-            on=place,
-            batch_size=measurement.batch_size,
-            precision=measurement.precision,
-            optimizer=measurement.optimizer,
-            compiled=measurement.compiled,
-            host="this-machine" if is_cpu else None,
+            on=_place_of(measured),
+            batch_size=measured.batch_size,
+            precision=measured.precision,
+            optimizer=measured.optimizer,
+            compiled=getattr(measured, "compiled", False),
+            host=THIS_MACHINE if is_cpu else None,
         )
-    except (CaptureError, UnknownDeviceError, InputError) as error:
+    except TraincastError as error:  # the measurement stands by itself
         return None, f"No forecast beside it: {error}"
     return answer, ""
+
+
+def _place_of(measured: Measurement | ProcessesMeasurement) -> str:
+    """As a forecast names it. Processes share this machine; a GPU is called what its driver calls it, or calibrated."""
+    device = measured.environment.device
+    if measured.environment.device_kind == "cpu":
+        device = THIS_MACHINE
+    else:
+        own = read_profile(of_gpu=True)
+        device = THIS_GPU if own is not None and own.name == device else device
+    n_devices, n_local = (getattr(measured, name, 1) for name in ("n_processes", "n_local"))
+    if n_local != n_devices:
+        raise InputError(f"the {n_devices} processes ran on several machines, which --on can describe and we cannot.")
+    return device if n_devices == 1 else f"{n_devices}x{device}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 WORKER = "traincast.api.process_worker"
 # How long a process waits for another before it gives up: longer than any step that is worth measuring here.
 TIMEOUT_S = 300.0
+OnProgress = Callable[[int, int], None]
 
 
 def measure_processes(
@@ -30,17 +31,19 @@ def measure_processes(
     n_steps: int | None = None,
     timeout_s: float = TIMEOUT_S,
     options: Mapping[str, int | str] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> ProcessesMeasurement:
     """Real data-parallel steps of a model: a zoo name (with its `options`) or "file.py:factory".
 
     `batch_size` is of all processes together. With `n_processes`, torchrun starts them here, with an equal share of the
     cores each. With None, this process is one of those that the user's torchrun started.
     """
-    from traincast.measurement.processes.result import ProcessesMeasurement
-    from traincast.measurement.processes.share import check_steps, share_of
-
     _need_torch()
-    check_steps(n_steps)
+    from traincast.measurement.measure import check_count_of
+    from traincast.measurement.processes.result import ProcessesMeasurement
+    from traincast.measurement.processes.share import share_of
+
+    check_count_of("steps", n_steps)
     if n_processes is not None:
         share_of(batch_size, n_processes)
         task = {
@@ -54,24 +57,30 @@ def measure_processes(
             "timeout_s": timeout_s,
             "options": dict(options or {}),
         }
-        return ProcessesMeasurement.from_dict(_launch(task, n_processes))
+        return ProcessesMeasurement.from_dict(_launch(task, n_processes, on_progress))
     from traincast.api.runnables import runnable_of
     from traincast.measurement.processes.ddp import run_ddp
-    from traincast.measurement.processes.group import join
+    from traincast.measurement.processes.group import join, losses_told
 
     group = join(device, timeout_s=timeout_s)
-    return run_ddp(
-        group,
-        runnable_of(model, **(options or {})),
-        batch_size=batch_size,
-        optimizer=optimizer,
-        precision=precision,
-        n_steps=n_steps,
-    )
+    with losses_told():
+        return run_ddp(
+            group,
+            runnable_of(model, **(options or {})),
+            batch_size=batch_size,
+            optimizer=optimizer,
+            precision=precision,
+            n_steps=n_steps,
+            on_progress=on_progress,
+        )
 
 
 def measure_all_reduce(
-    *, n_processes: int | None = None, device: str = "cpu", timeout_s: float = TIMEOUT_S
+    *,
+    n_processes: int | None = None,
+    device: str = "cpu",
+    timeout_s: float = TIMEOUT_S,
+    on_progress: OnProgress | None = None,
 ) -> AllReduceMeasurement:
     """The link between the processes: all-reduces from 4 KiB to 64 MiB, and the latency and bandwidth behind them."""
     from traincast.measurement.processes.link_result import AllReduceMeasurement
@@ -81,43 +90,53 @@ def measure_all_reduce(
     if n_processes is not None:
         check_count(n_processes)
         task = {"kind": "all-reduce", "device": device, "timeout_s": timeout_s}
-        return AllReduceMeasurement.from_dict(_launch(task, n_processes))
+        return AllReduceMeasurement.from_dict(_launch(task, n_processes, on_progress))
     from traincast.measurement.processes.all_reduce import run_all_reduces
-    from traincast.measurement.processes.group import join
+    from traincast.measurement.processes.group import join, losses_told
 
-    return run_all_reduces(join(device, timeout_s=timeout_s))
+    with losses_told():
+        return run_all_reduces(join(device, timeout_s=timeout_s), on_progress=on_progress)
 
 
 def time_together(
-    *, n_processes: int | None = None, n_rounds: int = 2, budget_s: float = 0.12, timeout_s: float = TIMEOUT_S
+    effort: Mapping[str, Any],
+    *,
+    n_processes: int | None = None,
+    timeout_s: float = TIMEOUT_S,
+    on_progress: OnProgress | None = None,
 ) -> TogetherTimings:
-    """The benchmarks of calibration in several processes at once, each with its share of the cores; and their link."""
+    """The benchmarks of calibration in several processes at once, each with its share of the cores; and their link.
+
+    `effort` is an `Effort` as JSON has it.
+    """
+    from traincast.measurement.calibration.timing import Effort
     from traincast.measurement.calibration.together import TogetherTimings, run_together
     from traincast.measurement.processes.share import check_count
 
     if n_processes is not None:
         check_count(n_processes)
-        task = {"kind": "benchmarks", "n_rounds": n_rounds, "budget_s": budget_s, "timeout_s": timeout_s}
-        return TogetherTimings.from_dict(_launch(task, n_processes))
-    from traincast.measurement.processes.group import join
+        task = {"kind": "benchmarks", "effort": dict(effort), "timeout_s": timeout_s}
+        return TogetherTimings.from_dict(_launch(task, n_processes, on_progress))
+    from traincast.measurement.processes.group import join, losses_told
 
-    return run_together(join("cpu", timeout_s=timeout_s), n_rounds=n_rounds, budget_s=budget_s)
+    with losses_told():
+        return run_together(join("cpu", timeout_s=timeout_s), Effort.from_dict(effort), on_progress=on_progress)
 
 
-def run_task(task: dict[str, Any]) -> dict[str, Any]:
+def run_task(task: dict[str, Any], *, on_progress: OnProgress | None) -> dict[str, Any]:
     """What `_launch` asked for, in one of the processes that it started."""
-    asked = dict(task)
+    asked = {**task, "on_progress": on_progress}
     run = {"steps": measure_processes, "all-reduce": measure_all_reduce, "benchmarks": time_together}[asked.pop("kind")]
     return run(**asked).to_dict()  # type: ignore[operator]  # one of three functions with arguments of their own
 
 
-def _launch(task: dict[str, Any], n_processes: int) -> dict[str, Any]:
+def _launch(task: dict[str, Any], n_processes: int, on_progress: OnProgress | None) -> dict[str, Any]:
     from traincast.launch.torchrun import run_module
     from traincast.measurement.environment import n_usable_cores
     from traincast.measurement.processes.share import threads_of
 
     n_threads = threads_of(n_usable_cores(), n_processes)
-    return run_module(WORKER, [json.dumps(task)], n_processes=n_processes, n_threads=n_threads)
+    return run_module(WORKER, [json.dumps(task)], n_processes=n_processes, n_threads=n_threads, on_progress=on_progress)
 
 
 def _need_torch() -> None:

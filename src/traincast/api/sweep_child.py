@@ -26,36 +26,31 @@ class _TooSlowError(MeasurementError):
 def answer_to(request: Mapping[str, Any]) -> dict[str, Any]:
     """Measures, and says how it ended."""
     from traincast.measurement.sweeps.process_memory import limit_memory
+    from traincast.measurement.training import is_cuda
 
-    on_gpu = request["measure"]["device"].startswith("cuda")
-    if request["memory_bytes"] is not None and not on_gpu:  # a GPU's memory ends by itself
+    device = request["measure"]["device"]
+    if request["memory_bytes"] is not None and not is_cuda(device):  # a GPU's memory ends by itself
         limit_memory(request["memory_bytes"])
     try:
         measured = _measured(request)
     except MemoryEndedError as error:
         return {"status": "out of memory", "message": str(error)}
     except _TooSlowError as slow:
-        return {"status": "too slow", "first_step_s": slow.step_s, "peak_memory_bytes": _peak_bytes(on_gpu)}
+        return {"status": "too slow", "first_step_s": slow.step_s, "peak_memory_bytes": _peak_bytes(device)}
     except MeasurementError as error:
         return {"status": "failed", "message": str(error)}
     except TraincastError as error:
         return {"status": "mistake", "message": str(error)}
-    except MemoryError as error:  # before the first step, while the model is built
+    except MemoryError as error:  # before the model is there, while torch is imported
         return {"status": "out of memory", "message": str(error)}
-    return {"status": "measured", "measurement": measured.to_dict(), "peak_memory_bytes": _peak_bytes(on_gpu)}
+    return {"status": "measured", "measurement": measured.to_dict(), "peak_memory_bytes": _peak_bytes(device)}
 
 
 def _measured(request: Mapping[str, Any]) -> Any:
-    from traincast.api.measuring import runnable_of
-    from traincast.measurement.failures import failure, is_out_of_memory
+    from traincast.api.runnables import runnable_of
     from traincast.measurement.measure import measure_step
 
-    try:
-        runnable = runnable_of(request["model"], **request["options"])
-    except RuntimeError as error:
-        if not is_out_of_memory(error):
-            raise
-        raise failure("Building the model", error) from error
+    runnable = runnable_of(request["model"], **request["options"])
     _import_all(request["measure"])
     start_s, most_s = time.perf_counter(), float(request["max_step_s"])
 
@@ -88,11 +83,13 @@ def _import_all(how: Mapping[str, Any]) -> None:
     training.step(training.inputs(1), CpuStopwatch())
 
 
-def _peak_bytes(on_gpu: bool) -> int | None:
-    if on_gpu:
+def _peak_bytes(device: str) -> int | None:
+    from traincast.measurement.training import is_cuda
+
+    if is_cuda(device):
         import torch
 
-        return int(torch.cuda.max_memory_allocated())
+        return int(torch.cuda.max_memory_allocated(device))
     from traincast.measurement.sweeps.process_memory import peak_bytes
 
     return peak_bytes()
@@ -101,8 +98,10 @@ def _peak_bytes(on_gpu: bool) -> int | None:
 def main(arguments: list[str]) -> None:
     import json
 
+    from traincast.measurement.orphans import end_with_parent
     from traincast.report.json_ import to_json
 
+    end_with_parent()
     request, path = arguments
     Path(path).write_text(to_json(answer_to(json.loads(request))), encoding="utf-8")
 

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from traincast.api.runnables import runnable_of
-from traincast.errors import InputError
+from traincast.api.runnables import require_torch, runnable_of
+from traincast.errors import InputError, TraincastError
 
 if TYPE_CHECKING:
     from traincast.forecasting.forecast import Forecast
@@ -43,10 +43,12 @@ def sweep_batches(
     Each runs in a process of its own that may take `memory_bytes`, by default what is free then, so that only that
     process dies of it.
     """
+    require_torch("Measuring a step")
+    from traincast.measurement.measure import check_batch_size, check_count_of
     from traincast.measurement.sweeps.batch import sweep_batches as run
 
-    if first_batch_size < 1:
-        raise InputError(f"A batch of {first_batch_size} samples cannot be measured: give 1 or more.")
+    check_batch_size(first_batch_size)
+    check_count_of("steps", n_steps)
     if not max_step_s > 0:
         raise InputError(f"A step cannot take at most {max_step_s:g} s: give more than 0.")
     measure = {"n_steps": n_steps, "optimizer": optimizer, "precision": precision, "device": device}
@@ -112,13 +114,17 @@ def sweep_variants(
 
 def forecasts_beside(
     model: str, *, batch_size: int, precision: str, optimizer: str, options: dict[str, Any]
-) -> tuple[Forecast, ...]:
-    """What the same step would take on some GPUs that are not here."""
+) -> tuple[tuple[Forecast, ...], str]:
+    """What the same step would take on some GPUs that are not here; where it cannot be told, none and why."""
     from traincast.api.forecasts import forecast_many
     from traincast.api.models import load_model
 
-    trace = load_model(model, **options)
-    return forecast_many(trace, GPUS_BESIDE, [batch_size], precision=precision, optimizer=optimizer).forecasts()
+    try:
+        trace = load_model(model, **options)
+        found = forecast_many(trace, GPUS_BESIDE, [batch_size], precision=precision, optimizer=optimizer)
+    except TraincastError as error:  # the measurement stands by itself
+        return (), f"No forecast beside it: {error}"
+    return found.forecasts(), ""
 
 
 def _batch_in_child(
@@ -175,6 +181,6 @@ def _own_data(model: str) -> str | None:
     file, _, name = model.rpartition(":")
     if not file.endswith(".py") or not name:
         return None
-    tree = ast.parse(Path(file).read_text(encoding="utf-8"))  # it has been run by now: it can be read
+    tree = ast.parse(Path(file).read_bytes())  # it has been run by now: it can be read, in its own encoding
     has_data = any(isinstance(part, ast.FunctionDef) and part.name == "dataset" for part in tree.body)
     return f"{file}:dataset" if has_data else None

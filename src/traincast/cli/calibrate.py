@@ -6,10 +6,13 @@ from typing import Annotated
 import typer
 
 from traincast.cli.options import AsJson, HtmlFile, PngFile
+from traincast.errors import MeasurementError
 
 
 def calibrate(
-    device: Annotated[str, typer.Option(help="What to calibrate: cpu, or cuda for a GPU.")] = "cpu",
+    device: Annotated[
+        str, typer.Option(help="What to calibrate: cpu, or cuda for a GPU, which --on this-gpu then means.")
+    ] = "cpu",
     processes: Annotated[
         int, typer.Option(help="Processes side by side; from then on --on 2xthis-machine has a meaning.")
     ] = 1,
@@ -29,12 +32,22 @@ def calibrate(
     from traincast.cli.calibrate_document import document_of
     from traincast.cli.progress import ProgressBar
     from traincast.cli.show import show
+    from traincast.hardware.device_table import device_toml
+    from traincast.report.files import check_writable, write_file
 
+    for path in (export, html, png):
+        if path is not None:
+            check_writable(path)
+    not_kept = None
     with ProgressBar("Calibrating") as bar:
-        found = answer(device, n_processes=processes, on_progress=bar)
-    if export is not None:
-        from traincast.hardware.device_table import device_toml
-        from traincast.report.files import write_file
-
-        typer.echo(f"Wrote {write_file(export, device_toml(found.device))}", err=True)
+        try:
+            found = answer(device, n_processes=processes, on_progress=bar)
+        except MeasurementError as error:
+            if error.partial is None:
+                raise
+            found, not_kept = error.partial, error  # it is shown all the same
     show(document_of(found), as_json=as_json, html=html, png=png, data=found.to_dict() if as_json else None)
+    if export is not None:
+        typer.echo(f"Wrote {write_file(export, device_toml(found.device))}", err=True)
+    if not_kept is not None:
+        raise not_kept

@@ -34,8 +34,8 @@ def _machine(found: Calibration) -> Table:
         ("cores" if device.kind == "cpu" else "multiprocessors", str(device.n_sm)),
         ("memory", show_bytes(device.memory_bytes)),
         ("last cache", show_bytes(device.l2_bytes) if device.l2_bytes else None),
-        ("sustained products, fp32", show_flop_per_s(device.fp32_flop_per_s) if device.fp32_flop_per_s else None),
-        ("copies beyond the caches", show_bytes_per_s(device.memory_bytes_per_s)),
+        ("sustained products, fp32", show_flop_per_s(found.fp32_flop_per_s) if found.fp32_flop_per_s else None),
+        ("copies beyond the caches", show_bytes_per_s(found.memory_bytes_per_s)),
         ("took", show_duration(found.seconds)),
     ]
     if price_s:
@@ -89,11 +89,11 @@ def _chart(found: Calibration, kind: str, what: str, show: Show) -> Chart:
 
 
 def _notes(found: Calibration) -> tuple[str, ...]:
-    notes = [
-        found.device.notes,
-        "From now on --on this-machine means this profile; calibrate again after a change of torch or of threads.",
-    ]
+    notes = [found.device.notes]
     if found.path is not None:
-        notes.append(f"Kept in {found.path}.")
+        notes += [
+            f"From now on --on {found.on} means this profile; calibrate again after a change of torch or of threads.",
+            f"Kept in {found.path}.",
+        ]
     notes += [f"Warning: {warning} Calibrate again when nothing else runs." for warning in found.warnings]
     return tuple(notes)

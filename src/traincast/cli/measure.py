@@ -71,10 +71,19 @@ def measure(
     )
     outputs = Outputs(store=store, as_json=as_json, html=html, png=png)
     of_step = StepFlags(
-        compiled=compiled, default_malloc=default_malloc, repeat=repeat, epoch_samples=epoch_samples, workers=workers
+        compiled=compiled,
+        default_malloc=default_malloc,
+        repeat=repeat,
+        epoch_samples=epoch_samples,
+        workers=workers,
+        data=None if epoch_samples is None else data_source,
     )
     of_sweep = SweepFlags(
-        max_step_s=max_step_s, data=data_source, sample_ms=sample_ms, sample_waits=sample_waits, epochs=epochs
+        max_step_s=max_step_s,
+        data=data_source if epoch_samples is None else None,
+        sample_ms=sample_ms,
+        sample_waits=sample_waits,
+        epochs=epochs,
     )
     of_sweep.check(sweep, of_step.given())
     if is_several(processes, all_reduce=all_reduce):

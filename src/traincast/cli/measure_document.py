@@ -43,7 +43,11 @@ def step_document(measured: Measurement, forecast: Forecast | None, no_forecast:
         subtitle=_settings(measured),
         tables=(Table(title="Measured", columns=columns, rows=tuple(tuple(row[: len(columns)]) for row in rows)),),
         charts=(_phases_chart(measured, forecast),),
-        notes=(*_speed(measured), *_verdict(measured, forecast, no_forecast), *_warnings(measured.warnings)),
+        notes=(
+            *_speed(measured),
+            *forecast_notes(measured.step_s, forecast, no_forecast),
+            *_warnings(measured.warnings),
+        ),
     )
 
 
@@ -95,7 +99,7 @@ def _forecast_s(forecast: Forecast | None, name: str) -> float | None:
 
 def _settings(measured: Measurement) -> str:
     compiled = "compiled, " if measured.compiled else ""
-    processes = f" in {measured.n_processes} processes" if measured.n_processes > 1 else ""
+    processes = f" in {measured.n_repeats} processes" if measured.n_repeats > 1 else ""
     return (
         f"{measured.precision}, {measured.optimizer}, {compiled}{_counted(measured.n_steps, 'step')}{processes}, "
         f"{_where(measured.environment)}"
@@ -120,14 +124,15 @@ def _speed(measured: Measurement) -> tuple[str, ...]:
     return (f"{told} The first step, which {what}, took {show_duration(first)}.",)
 
 
-def _verdict(measured: Measurement, forecast: Forecast | None, no_forecast: str) -> tuple[str, ...]:
+def forecast_notes(step_s: float, forecast: Forecast | None, no_forecast: str) -> tuple[str, ...]:
+    """How right the forecast of a measured step was, or why there is none."""
     if forecast is None:
         return (no_forecast,) if no_forecast else ()
     low, high = forecast.interval("step_s")
-    is_inside = low <= measured.step_s <= high
+    is_inside = low <= step_s <= high
     told = (
         f"traincast forecast {show_duration(forecast.step_s)} ({show_duration(low)} to {show_duration(high)}) for "
-        f"this step, {forecast.step_s / measured.step_s:.2g} x what was measured; the measured median is "
+        f"this step, {forecast.step_s / step_s:.2g} x what was measured; the measured median is "
         f"{'inside' if is_inside else 'outside'} that interval."
     )
     return (told, *(f"Of the forecast: {warning}" for warning in forecast.warnings))

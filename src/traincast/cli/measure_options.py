@@ -26,7 +26,7 @@ DefaultMalloc = Annotated[
 Repeat = Annotated[int, typer.Option(help="Fresh processes to measure in, one after the other.")]
 EpochSamples = Annotated[
     int | None,
-    typer.Option(help="Measure an epoch of so many made-up samples over a data loader.", show_default=False),
+    typer.Option(help="Measure an epoch of so many samples, made up or of --data, over a loader.", show_default=False),
 ]
 LoaderWorkers = Annotated[
     int | None, typer.Option(help="Processes of that loader. Default: none of its own.", show_default=False)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from traincast.errors import InputError
 
 if TYPE_CHECKING:
     from traincast.cli.measure_question import Outputs, Question
+    from traincast.measurement.processes.link_result import AllReduceMeasurement
+    from traincast.measurement.processes.result import ProcessesMeasurement
 
 
 def is_several(n_processes: int | None, *, all_reduce: bool) -> bool:
@@ -28,53 +30,91 @@ def refuse(others: Mapping[str, bool]) -> None:
             raise InputError(f"{flag} is of one process and does not go with several: leave one of them out.")
 
 
+def refuse_of_step(question: Question) -> None:
+    """The link alone trains nothing: what says how to train is not left out quietly."""
+    usual = type(question)()
+    names = {"batch_size": "--batch", "optimizer": "--optimizer", "precision": "--precision", "n_steps": "--steps"}
+    given = [flag for name, flag in names.items() if getattr(question, name) != getattr(usual, name)]
+    given += [f"--{name.replace('_', '-')}" for name in question.options]
+    if given:
+        raise InputError(f"{given[0]} is of a step, and --all-reduce alone trains nothing: name a model too.")
+
+
 def run_processes(question: Question, outputs: Outputs, *, n_processes: int | None, all_reduce: bool) -> None:
-    """Steps of the model, the link, or with both a forecast of the steps from the link; then shows them.
+    """Steps of the model beside their forecast, the link between the processes, or both.
 
     Under torchrun all processes measure and the first one shows.
     """
-    from traincast.api.processes import measure_all_reduce, measure_processes
-    from traincast.cli.measure_processes_document import link_document, steps_document
-
     is_inside = _is_under_torchrun()
-    model, batch_size = question.model, question.batch_size
-    _check(model, n_processes, batch_size, all_reduce=all_reduce, is_inside=is_inside)
-    link = measure_all_reduce(n_processes=n_processes, device=question.device) if all_reduce else None
-    steps = None
-    if model is not None and batch_size is not None:
-        steps = measure_processes(
+    _check(question, n_processes, all_reduce=all_reduce, is_inside=is_inside)
+    is_shown = not is_inside or os.environ["RANK"] == "0"
+    if is_shown:
+        outputs.check()
+    with outputs.measuring():
+        link = _measured_link(question, n_processes) if all_reduce else None
+        steps = None if question.model is None else _measured_steps(question, n_processes)
+    if is_shown and steps is not None:
+        _show_steps(steps, link, question, outputs)
+    elif is_shown and link is not None:
+        _show_link(link, question, outputs)
+
+
+def _measured_link(question: Question, n_processes: int | None) -> AllReduceMeasurement:
+    from traincast.api.processes import measure_all_reduce
+    from traincast.cli.progress import ProgressBar
+
+    with ProgressBar("The link between the processes") as bar:
+        return measure_all_reduce(n_processes=n_processes, device=question.device, on_progress=bar)
+
+
+def _measured_steps(question: Question, n_processes: int | None) -> ProcessesMeasurement:
+    from traincast.api.processes import measure_processes
+    from traincast.cli.progress import ProgressBar
+
+    model = question.need_model()
+    with ProgressBar(f"Training {model} together") as bar:
+        return measure_processes(
             model,
-            batch_size,
+            question.need_batch_size(),
             n_processes=n_processes,
             n_steps=question.n_steps,
             options=question.options,
+            on_progress=bar,
             **question.how,
         )
-    if is_inside and os.environ["RANK"] != "0":
-        return
-    data: dict[str, Any]
-    task: dict[str, Any]
-    if steps is None:
-        assert link is not None  # one of the two was asked for
-        document, data = link_document(link), link.to_dict()
-        task, environment = {"n_processes": link.n_processes, "device": question.device}, link.environment
-    else:
-        document, data = steps_document(steps, link), steps.to_dict()
-        if link is not None:
-            data["link"] = link.to_dict()
-        task = {"model": model, "batch_size": batch_size, "n_processes": steps.n_processes}
-        task |= {**question.how, **question.options}
-        environment = steps.environment
-    outputs.keep("all-reduce" if steps is None else "processes", task, data, environment)
-    outputs.show(document, data)
 
 
-def _check(
-    model: str | None, n_processes: int | None, batch_size: int | None, *, all_reduce: bool, is_inside: bool
+def _show_steps(
+    steps: ProcessesMeasurement, link: AllReduceMeasurement | None, question: Question, outputs: Outputs
 ) -> None:
-    if model is None and not all_reduce:
+    from traincast.api.measuring import forecast_of
+    from traincast.cli.measure_processes_document import steps_document, with_link
+    from traincast.measurement.identity import PROCESSES
+
+    with outputs.measuring():
+        forecast, why_not = forecast_of(steps, question.need_model(), **question.options)
+    values = steps.to_dict() if link is None else {**steps.to_dict(), "link": link.to_dict()}
+    document = steps_document(steps, forecast, why_not)
+    if link is not None:
+        document = with_link(document, link)
+    outputs.show(document, {**values, "forecast": None if forecast is None else forecast.to_dict()})
+    outputs.keep(PROCESSES, values, steps.environment)
+
+
+def _show_link(link: AllReduceMeasurement, question: Question, outputs: Outputs) -> None:
+    from traincast.cli.measure_processes_document import link_document
+
+    outputs.show(link_document(link), link.to_dict())
+    asked = {"n_processes": link.n_processes, "device": question.device}
+    outputs.keep("all-reduce", link.to_dict(), link.environment, asked)
+
+
+def _check(question: Question, n_processes: int | None, *, all_reduce: bool, is_inside: bool) -> None:
+    if question.model is None and not all_reduce:
         raise InputError("Nothing to measure: name a model, or ask for the link with --all-reduce.")
-    if model is not None and batch_size is None:
+    if question.model is None:
+        refuse_of_step(question)
+    elif question.batch_size is None:
         raise InputError("A step has a batch: give the samples of all processes together with --batch.")
     if is_inside and n_processes is not None:
         raise InputError("torchrun has started the processes already: leave out --processes.")

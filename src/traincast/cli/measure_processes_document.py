@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from traincast.cli.measure_document import forecast_notes
+from traincast.forecasting.forecast import Forecast
 from traincast.measurement.environment import Environment
-from traincast.measurement.processes.expected import expected_step
 from traincast.measurement.processes.link_result import AllReduceMeasurement
 from traincast.measurement.processes.result import ProcessesMeasurement
 from traincast.report.chart import Chart, Series
@@ -21,16 +24,16 @@ _WAYS = {
 }
 
 
-def steps_document(steps: ProcessesMeasurement, link: AllReduceMeasurement | None) -> Document:
-    """The step beside the same passes with less between the processes; with the link, what it should take."""
+def steps_document(steps: ProcessesMeasurement, forecast: Forecast | None, no_forecast: str = "") -> Document:
+    """The step beside the same passes with less between the processes, and beside its forecast where there is one."""
     rows = []
     for name, title in _WAYS.items():
         summary = getattr(steps, name)
         rows.append((title, summary.median, summary.p10, summary.p90, summary.n))
-    if link is not None:
-        expected = expected_step(steps.slowest_s, steps.bucket_bytes, link, has_buffers=steps.has_buffers)
-        rows.append(("expected step, from the link", expected.step_s, None, None, None))
-        rows.append(("expected communication", expected.exposed_s, None, None, None))
+    if forecast is not None:
+        communication = forecast.interval("exposed_communication_s")
+        rows.append(("forecast of the step", forecast.step_s, *forecast.interval("step_s"), None))
+        rows.append(("  of communication", forecast.exposed_communication_s, *communication, None))
     columns = (
         Column(key="what", header=""),
         Column(key="median_s", header="median", show="duration"),
@@ -45,7 +48,11 @@ def steps_document(steps: ProcessesMeasurement, link: AllReduceMeasurement | Non
         f"{_threads(steps.n_threads)} each; {_where(steps.environment)}",
         tables=(Table(title="Steps", columns=columns, rows=tuple(rows)),),
         charts=(_ways_chart(steps),),
-        notes=(*_sentences(steps), *(f"Warning: {warning}" for warning in steps.warnings)),
+        notes=(
+            *_sentences(steps),
+            *forecast_notes(steps.step_s, forecast, no_forecast),
+            *(f"Warning: {warning}" for warning in steps.warnings),
+        ),
     )
 
 
@@ -108,6 +115,17 @@ def link_document(link: AllReduceMeasurement) -> Document:
             f"{show_bytes_per_s(rate.p90)}) a direction.",
             "Algorithm: bytes of the vector over the time. Bus: bytes that a process must send over the time.",
         ),
+    )
+
+
+def with_link(steps: Document, link: AllReduceMeasurement) -> Document:
+    """The steps, and below them the link."""
+    below = link_document(link)
+    return replace(
+        steps,
+        tables=(*steps.tables, *below.tables),
+        charts=(*steps.charts, *below.charts),
+        notes=(*steps.notes, *below.notes),
     )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,25 +57,49 @@ class Outputs:
     html: Path | None = None
     png: Path | None = None
 
-    def keep(self, kind: str, task: Mapping[str, Any], values: Mapping[str, Any], environment: Environment) -> None:
-        """Every measurement is kept: when it was made is part of what was asked."""
+    def check(self) -> None:
+        """Whether the answer can go there: told before minutes of measuring."""
+        from traincast.report.files import check_writable
+
+        for path in (self.html, self.png):
+            if path is not None:
+                check_writable(path)
+        if self.store is not None:
+            from traincast.measurement.store_file import check_store
+
+            check_store(self.store)
+
+    @contextlib.contextmanager
+    def measuring(self) -> Iterator[None]:
+        """Where JSON is the answer, what the user's own code prints meanwhile goes to stderr."""
+        with contextlib.redirect_stdout(sys.stderr) if self.as_json else contextlib.nullcontext():
+            yield
+
+    def show(self, document: Document, data: dict[str, Any]) -> None:
+        """The answer, as far as it goes."""
+        from traincast.cli.show import show
+
+        show(document, as_json=self.as_json, html=self.html, png=self.png, data=data)
+
+    def keep(
+        self, kind: str, values: Mapping[str, Any], environment: Environment, asked: Mapping[str, Any] | None = None
+    ) -> None:
+        """Every measurement is kept: when it was made is part of what was asked. It has been shown by then."""
         if self.store is None:
             return
         import time
 
+        from traincast.measurement.identity import task_of
         from traincast.measurement.record import Record
         from traincast.measurement.store import Store
 
         now_s = time.time()
-        asked = {**task, "asked_s": now_s}
+        task = {**task_of(values), **(asked or {}), "asked_s": now_s}
         with Store(self.store) as store:
-            store.add(Record(kind=kind, task=asked, values=values, environment=environment, created_s=now_s))
+            store.add(Record(kind=kind, task=task, values=values, environment=environment, created_s=now_s))
         typer.echo(f"Kept in {self.store}", err=True)
 
-    def show(self, document: Document, data: dict[str, Any], *, was_stopped: bool = False) -> None:
-        """The answer, as far as it goes; where Ctrl-C ended it, the exit code says so."""
-        from traincast.cli.show import show
-
-        show(document, as_json=self.as_json, html=self.html, png=self.png, data=data)
+    def end(self, *, was_stopped: bool) -> None:
+        """Where Ctrl-C ended it, the exit code says so."""
         if was_stopped:
             raise typer.Exit(_INTERRUPTED)

@@ -22,6 +22,7 @@ class StepFlags:
     repeat: int = 1
     epoch_samples: int | None = None
     workers: int | None = None
+    data: str | None = None
 
     def given(self) -> dict[str, bool]:
         """Which of them were, so that others can refuse them."""
@@ -39,7 +40,12 @@ class StepFlags:
             if self.workers is not None:
                 raise InputError("--workers are those of a data loader: give --epoch-samples too.")
             return
-        not_for_epochs = {"--steps": n_steps is not None, "--compiled": self.compiled, "--repeat": self.repeat != 1}
+        not_for_epochs = {
+            "--steps": n_steps is not None,
+            "--compiled": self.compiled,
+            "--default-malloc": self.default_malloc,
+            "--repeat": self.repeat != 1,
+        }
         for flag, is_given in not_for_epochs.items():
             if is_given:
                 raise InputError(
@@ -48,24 +54,28 @@ class StepFlags:
 
 
 def run_step(question: Question, flags: StepFlags, outputs: Outputs) -> None:
-    """Measures, keeps and shows; Ctrl-C shows what there is."""
+    """Measures, shows and keeps; Ctrl-C shows what there is."""
     from traincast.api.measuring import forecast_of
     from traincast.cli.measure_document import epoch_document, step_document
+    from traincast.measurement.identity import EPOCH, STEP
 
-    model, batch_size = question.need_model(), question.need_batch_size()
+    model = question.need_model()
+    question.need_batch_size()
     flags.check(question.n_steps)
+    outputs.check()
     measured: Measurement | EpochMeasurement
-    if flags.epoch_samples is not None:
-        kind, measured = "epoch", _epoch(question, flags.epoch_samples, flags.workers or 0)
-        document, data = epoch_document(measured), measured.to_dict()
-    else:
-        kind, measured = "step", _step(question, flags)
-        forecast, why_not = forecast_of(measured, model, **question.options)
-        document = step_document(measured, forecast, why_not)
-        data = {**measured.to_dict(), "forecast": None if forecast is None else forecast.to_dict()}
-    task = {"model": model, "batch_size": batch_size, **question.how, **question.options}
-    outputs.keep(kind, task, measured.to_dict(), measured.environment)
-    outputs.show(document, data, was_stopped=measured.is_partial)
+    with outputs.measuring():
+        if flags.epoch_samples is not None:
+            kind, measured = EPOCH, _epoch(question, flags)
+            document, data = epoch_document(measured), measured.to_dict()
+        else:
+            kind, measured = STEP, _step(question, flags)
+            forecast, why_not = forecast_of(measured, model, **question.options)
+            document = step_document(measured, forecast, why_not)
+            data = {**measured.to_dict(), "forecast": None if forecast is None else forecast.to_dict()}
+    outputs.show(document, data)
+    outputs.keep(kind, measured.to_dict(), measured.environment)
+    outputs.end(was_stopped=measured.is_partial)
 
 
 def _step(question: Question, flags: StepFlags) -> Measurement:
@@ -92,18 +102,19 @@ def _step(question: Question, flags: StepFlags) -> Measurement:
             raise _with_partial(error) from error
 
 
-def _epoch(question: Question, n_samples: int, n_workers: int) -> EpochMeasurement:
-    from traincast.api.measuring import measure_synthetic_epoch
+def _epoch(question: Question, flags: StepFlags) -> EpochMeasurement:
+    from traincast.api.measuring import measure_named_epoch
     from traincast.cli.progress import ProgressBar
 
     model = question.need_model()
     with ProgressBar(f"An epoch of {model}") as bar:
         try:
-            return measure_synthetic_epoch(
+            return measure_named_epoch(
                 model,
                 batch_size=question.need_batch_size(),
-                n_samples=n_samples,
-                n_workers=n_workers,
+                n_samples=flags.epoch_samples or 0,
+                n_workers=flags.workers or 0,
+                data=flags.data,
                 on_progress=bar,
                 **question.how,
                 **question.options,

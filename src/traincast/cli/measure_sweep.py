@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from traincast.errors import InputError, close_names
+from traincast.errors import InputError, StoreError, close_names
 
 if TYPE_CHECKING:
     from traincast.cli.measure_question import Outputs, Question
@@ -26,11 +24,15 @@ def run_sweep(what: str, question: Question, flags: SweepFlags, outputs: Outputs
     """Measures, keeps each row as it comes, and shows all; Ctrl-C shows what there is."""
     model, batch, how, options = question.need_model(), question.batch_size, question.how, question.options
     _check(what, question)
+    outputs.check()
     task = {"sweep": what, "model": model, "batch_size": batch, **how, **options}
-    with _each_row(task, outputs.store) as on_row:
-        settings = {**how, "n_steps": question.n_steps, "on_row": on_row}
+    rows = _Rows(task, outputs.store)
+    with outputs.measuring():
+        settings = {**how, "n_steps": question.n_steps, "on_row": rows.add}
         sweep, document, data = _SWEEPS[what](model, batch, flags, settings, options)
-    outputs.show(document, data, was_stopped=sweep.was_stopped)
+    outputs.show(document, data)
+    rows.end()
+    outputs.end(was_stopped=sweep.was_stopped)
 
 
 def _check(what: str, question: Question) -> None:
@@ -107,9 +109,9 @@ def _variants(what: str) -> Any:
         if what != "device":
             return sweep, variants_document(sweep), sweep.to_dict()
         how = {name: settings[name] for name in ("precision", "optimizer")}
-        beside = forecasts_beside(model, batch_size=batch or 0, options=options, **how)
+        beside, why_not = forecasts_beside(model, batch_size=batch or 0, options=options, **how)
         data = {**sweep.to_dict(), "forecasts": [one.to_dict() for one in beside]}
-        return sweep, variants_document(sweep, beside), data
+        return sweep, variants_document(sweep, beside, why_not), data
 
     return run
 
@@ -122,28 +124,38 @@ _SWEEPS: dict[str, Any] = {
 }
 
 
-@contextlib.contextmanager
-def _each_row(task: dict[str, Any], path: Path | None) -> Iterator[Any]:
-    """A function to call with every row: a line on the terminal, and a record where a store was named."""
-    asked_s, number = time.time(), 0
-    with contextlib.ExitStack() as stack:
-        store = None
-        if path is not None:
-            from traincast.measurement.store import Store
+class _Rows:
+    """Every row as it comes: a line on the terminal, and a record where a store was named.
 
-            store = stack.enter_context(Store(path))
+    A store that fails in the middle is told at the end: the sweep goes on, and is shown.
+    """
 
-        def on_row(row: Any) -> None:
-            nonlocal number
-            number += 1
-            if sys.stderr.isatty():
-                typer.echo(f"  {_told(row)}", err=True)
-            if store is not None:
-                store.add(_record(row, {**task, "row": number, "asked_s": asked_s}))
+    def __init__(self, task: dict[str, Any], path: Path | None) -> None:
+        self._task, self._path, self._asked_s = task, path, time.time()
+        self._n, self._n_kept = 0, 0
+        self._failure: StoreError | None = None
 
-        yield on_row
-    if path is not None:
-        typer.echo(f"Kept {number} rows in {path}", err=True)
+    def add(self, row: Any) -> None:
+        self._n += 1
+        if sys.stderr.isatty():
+            typer.echo(f"  {_told(row)}", err=True)
+        if self._path is None or self._failure is not None:
+            return
+        from traincast.measurement.store import Store
+
+        try:
+            with Store(self._path) as store:
+                store.add(_record(row, {**self._task, "row": self._n, "asked_s": self._asked_s}))
+        except StoreError as error:
+            self._failure = error
+        else:
+            self._n_kept += 1
+
+    def end(self) -> None:
+        if self._path is not None:
+            typer.echo(f"Kept {self._n_kept} of {self._n} rows in {self._path}", err=True)
+        if self._failure is not None:
+            raise self._failure
 
 
 def _told(row: Any) -> str:
@@ -157,8 +169,11 @@ def _told(row: Any) -> str:
 
 def _record(row: Any, task: dict[str, Any]) -> Any:
     from traincast.measurement.environment import read_environment
+    from traincast.measurement.identity import SWEEP, task_of
     from traincast.measurement.record import Record
 
     measured = getattr(row, "measurement", None) or getattr(row, "epoch", None)
     environment = read_environment(task["device"]) if measured is None else measured.environment
-    return Record(kind="sweep", task=task, values=row.to_dict(), environment=environment, created_s=time.time())
+    if measured is not None:
+        task = {**task, **task_of(measured.to_dict())}
+    return Record(kind=SWEEP, task=task, values=row.to_dict(), environment=environment, created_s=time.time())

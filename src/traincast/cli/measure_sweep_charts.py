@@ -68,20 +68,20 @@ def workers_charts(sweep: WorkersSweep) -> tuple[Chart, ...]:
 
 def optimizer_charts(sweep: OptimizerSweep) -> tuple[Chart, ...]:
     """Steps by phase; where something was learned, loss and accuracy by epoch."""
+    timed = [(row.optimizer, row.measurement) for row in sweep.rows if row.measurement is not None]
     steps = _phases(
-        f"A step of {sweep.model} by optimizer",
-        [row.optimizer for row in sweep.rows],
-        [row.measurement for row in sweep.rows],
+        f"A step of {sweep.model} by optimizer", [name for name, _ in timed], [measured for _, measured in timed]
     )
-    if not any(row.epochs for row in sweep.rows):
+    learned = [row for row in sweep.rows if row.epochs]
+    if not learned:
         return (steps,)
-    epochs = {row.optimizer: list(range(1, len(row.epochs) + 1)) for row in sweep.rows}
+    epochs = {row.optimizer: list(range(1, len(row.epochs) + 1)) for row in learned}
     losses = tuple(
-        Series(name=row.optimizer, x=epochs[row.optimizer], y=[one.loss for one in row.epochs]) for row in sweep.rows
+        Series(name=row.optimizer, x=epochs[row.optimizer], y=[one.loss for one in row.epochs]) for row in learned
     )
     accuracies = tuple(
         Series(name=row.optimizer, x=epochs[row.optimizer], y=[one.accuracy_fraction for one in row.epochs])
-        for row in sweep.rows
+        for row in learned
     )
     return (
         _by_epoch("Training loss by epoch and optimizer", "loss", losses),

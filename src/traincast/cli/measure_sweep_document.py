@@ -18,6 +18,7 @@ from traincast.report.table import Cell, Column, Table
 
 if TYPE_CHECKING:
     from traincast.forecasting.forecast import Forecast
+    from traincast.measurement.epoch import EpochMeasurement
     from traincast.measurement.measured import Measurement
     from traincast.measurement.sweeps.batch import BatchRow, BatchSweep
     from traincast.measurement.sweeps.optimizers import OptimizerRow, OptimizerSweep
@@ -94,7 +95,7 @@ def workers_document(sweep: WorkersSweep) -> Document:
         subtitle=f"{sweep.data}; {sweep.n_cores} cores",
         tables=(Table(title="Workers", columns=columns, rows=tuple(cells(row) for row in sweep.rows)),),
         charts=workers_charts(sweep),
-        notes=(sweep.verdict, *((_STOPPED,) if sweep.was_stopped else ())),
+        notes=(sweep.verdict, *_remarks([row.epoch for row in sweep.rows], sweep.was_stopped)),
     )
 
 
@@ -114,7 +115,8 @@ def optimizers_document(sweep: OptimizerSweep) -> Document:
     )
 
     def cells(row: OptimizerRow) -> tuple[Cell, ...]:
-        timed = (row.optimizer, row.measurement.step_s, *_interval(row.measurement), row.update_s)
+        step_s = None if row.measurement is None else row.measurement.step_s
+        timed = (row.optimizer, step_s, *_interval(row.measurement), row.update_s)
         if not has_learned:
             return timed
         if row.last is None:
@@ -122,7 +124,7 @@ def optimizers_document(sweep: OptimizerSweep) -> Document:
         scores = (f"{row.last.loss:.4f}", row.last.accuracy_fraction, row.last.epoch_s)
         return (*timed, f"{row.learning_rate:g}", *scores)
 
-    measured = [row.measurement for row in sweep.rows]
+    measured = [row.measurement for row in sweep.rows if row.measurement is not None]
     return Document(
         title=f"{sweep.model} by optimizer, batch {sweep.batch_size:,}",
         subtitle=_settings(measured, with_optimizer=False),
@@ -137,13 +139,14 @@ def optimizers_document(sweep: OptimizerSweep) -> Document:
         notes=(
             sweep.verdict,
             *((sweep.remark,) if sweep.remark else ()),
+            *(_sentence(f"{row.optimizer}: {row.reason}") for row in sweep.rows if row.reason),
             *_remarks(measured, sweep.was_stopped),
         ),
     )
 
 
-def variants_document(sweep: VariantSweep, forecasts: Sequence[Forecast] = ()) -> Document:
-    """`forecasts` are those of devices that are not here, for the sweep over devices."""
+def variants_document(sweep: VariantSweep, forecasts: Sequence[Forecast] = (), no_forecast: str = "") -> Document:
+    """`forecasts` are those of devices that are not here, for the sweep over devices; or why there are none."""
     measured = [row.measurement for row in sweep.measured if row.measurement is not None]
     tables = [_variants_table(sweep)]
     charts = [variant_chart(sweep)] if measured else []
@@ -156,7 +159,12 @@ def variants_document(sweep: VariantSweep, forecasts: Sequence[Forecast] = ()) -
         subtitle=_settings(measured, with_precision=sweep.what != "precision"),
         tables=tuple(tables),
         charts=tuple(charts),
-        notes=(sweep.verdict, *(_sentence(reason) for reason in reasons), *_remarks(measured, sweep.was_stopped)),
+        notes=(
+            sweep.verdict,
+            *(_sentence(reason) for reason in reasons),
+            *((no_forecast,) if no_forecast else ()),
+            *_remarks(measured, sweep.was_stopped),
+        ),
     )
 
 
@@ -214,7 +222,7 @@ def _settings(measured: Sequence[Measurement], *, with_optimizer: bool = True, w
     return ", ".join(parts)
 
 
-def _remarks(measured: Iterable[Measurement], was_stopped: bool) -> tuple[str, ...]:
+def _remarks(measured: Iterable[Measurement | EpochMeasurement], was_stopped: bool) -> tuple[str, ...]:
     """Each kind of warning once, with the numbers of the first row that has it."""
     kinds: dict[str, str] = {}
     for text in (text for one in measured for text in one.warnings):

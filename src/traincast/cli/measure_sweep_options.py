@@ -37,7 +37,8 @@ Data = Annotated[
     typer.Option(
         "--data",
         metavar="FILE.py:FUNCTION",
-        help="Sweep of workers: gives the data set. Default: 'dataset' of the model's file, or made-up samples.",
+        help="Sweep of workers, or --epoch-samples: gives the data set. Default: made-up; of a sweep, 'dataset' of "
+        "the model's file.",
         show_default=False,
     ),
 ]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from traincast.cli.options import AsJson, HtmlFile
+from traincast.errors import InputError
 
 if TYPE_CHECKING:
     from traincast.measurement.store import Group
@@ -58,9 +59,13 @@ def _import(store: Path, path: Path) -> None:
     from traincast.measurement.store import Store
 
     found = read_measured(path)
+    if store.exists() and store.samefile(path):
+        raise InputError(f"'{path}' is the store itself: what it holds is there.")
     with Store(store) as opened:
         n_new = opened.add_all(found, campaign=path.name)
-    typer.echo(f"Imported {n_new:,} records from {path}, of {len(found):,}; the others were there.", err=True)
+    n_known = len(found) - n_new
+    others = f"; {n_known:,} {'was' if n_known == 1 else 'were'} there before" if n_known else ""
+    typer.echo(f"Imported {n_new:,} record{'s' * (n_new != 1)} from {path}{others}.", err=True)
 
 
 def _document(store: Path, groups: "list[Group]") -> "Document":

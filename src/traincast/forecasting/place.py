@@ -42,7 +42,7 @@ def find_place(on: str | Cluster, *, devices_file: str | Path | None = None) -> 
             return Place(calibrated)
         device = find_device(_GENERIC, devices_file=devices_file)
         assumed = (
-            f"This machine was not calibrated ('traincast calibrate' takes three minutes): its figures are those of "
+            f"This machine was not calibrated ('traincast calibrate' takes two minutes): its figures are those of "
             f"{device.name}, a guess."
         )
         return Place(device, warnings=(assumed,))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from traincast.errors import UnknownDeviceError, close_names
 from traincast.hardware.device_table import builtin_devices, name_key, name_parts, read_device_file
+from traincast.hardware.this_machine import THIS_GPU, read_gpu_profile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -38,7 +39,12 @@ def all_devices(devices_file: str | Path | None = None) -> tuple[Device, ...]:
 
 
 def find_device(name: str, *, devices_file: str | Path | None = None) -> Device:
-    """The one device that `name` can mean; case, spaces, dashes and underscores do not matter."""
+    """The one device that `name` can mean; case, spaces, dashes and underscores do not matter.
+
+    'this-gpu' is what `traincast calibrate --device cuda` found.
+    """
+    if name_key(name) == name_key(THIS_GPU):
+        return read_gpu_profile()
     return _find_builtin(name) if devices_file is None else _find(name, all_devices(devices_file))
 
 

@@ -1,4 +1,7 @@
-"""Profiles of the user's own machine: device files with one device each, written by `traincast calibrate`."""
+"""Profiles of the user's own machine: device files with one device each, written by `traincast calibrate`.
+
+Its CPU, one of several processes that share it, and its GPU have a file each: one never takes the place of another.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traincast.errors import InputError
+from traincast.hardware.host import THIS_MACHINE
 
 if TYPE_CHECKING:
     from traincast.hardware.device import Device
     from traincast.hardware.link import Link
+
+THIS_GPU = "this-gpu"
 
 
 def settings_folder() -> Path:
@@ -20,17 +26,30 @@ def settings_folder() -> Path:
     return Path(home) if home else Path.home() / ".config" / "traincast"
 
 
-def profile_path(n_processes: int = 1) -> Path:
-    """Where the profile is kept: that of the whole machine, or of one of several processes that share it."""
-    return settings_folder() / ("this-machine.toml" if n_processes == 1 else f"this-machine-{n_processes}.toml")
+def profile_path(n_processes: int = 1, *, of_gpu: bool = False) -> Path:
+    """Where the profile is kept: that of the CPU, of one of several processes that share it, or of the GPU."""
+    name = THIS_GPU if of_gpu else THIS_MACHINE if n_processes == 1 else f"{THIS_MACHINE}-{n_processes}"
+    return settings_folder() / f"{name}.toml"
 
 
-def read_profile(n_processes: int = 1) -> Device | None:
+def read_profile(n_processes: int = 1, *, of_gpu: bool = False) -> Device | None:
     """The device that this machine was found to be; None where it was never calibrated."""
     from traincast.hardware.device_table import read_device_file
 
-    path = profile_path(n_processes)
-    return read_device_file(path)[0] if path.exists() else None
+    path = profile_path(n_processes, of_gpu=of_gpu)
+    try:
+        is_there = path.exists()
+    except OSError as error:  # a folder that may not be entered
+        raise InputError(f"The profile '{path}' cannot be reached: {error.strerror}; set TRAINCAST_HOME.") from None
+    return read_device_file(path)[0] if is_there else None
+
+
+def read_gpu_profile() -> Device:
+    """The GPU of this machine, as it was measured."""
+    device = read_profile(of_gpu=True)
+    if device is None:
+        raise InputError("The GPU of this machine was not calibrated: run 'traincast calibrate --device cuda' first.")
+    return device
 
 
 def read_shared_profile(n_processes: int) -> tuple[Device, Link]:
@@ -53,13 +72,21 @@ def read_shared_profile(n_processes: int) -> tuple[Device, Link]:
     return device, link
 
 
+def check_profiles() -> None:
+    """Whether a profile can be kept: told before minutes of benchmarks."""
+    from traincast.report.files import check_writable
+
+    _make_folder()
+    check_writable(profile_path())
+
+
 def write_profile(device: Device, n_processes: int = 1) -> Path:
-    """In place of an earlier one, whole or not at all."""
+    """In place of an earlier one of the same, whole or not at all."""
     from traincast.hardware.device_table import device_toml
     from traincast.report.files import write_file
 
     _make_folder()
-    return write_file(profile_path(n_processes), device_toml(device))
+    return write_file(profile_path(n_processes, of_gpu=device.kind == "gpu"), device_toml(device))
 
 
 def write_host(device: Device) -> Path:

@@ -14,15 +14,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from traincast.errors import InputError, MissingExtraError, StoreError
+from traincast.errors import InputError, MeasurementError, MissingExtraError, StoreError
 from traincast.measurement.campaign import POLL_S, OnProgress, Run, attempt
 from traincast.measurement.environment import Environment
+from traincast.measurement.failures import one_line
 from traincast.measurement.record import Record
 from traincast.measurement.work_list import Progress, Task, WorkList
 
 LOCAL = "local"
 MOST_RETRIES = 3
+LONGEST_WITHOUT_NODES_S = 60.0
 _LONGEST_CONNECT_S = 10.0
+_GO_ON = "What is done is stored; the same command again does the rest."
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,17 @@ def _no_cluster(address: str, error: Exception) -> InputError:
     )
 
 
+def check_division(on_ray: str | None, device: str, cpus_per_task: int | None) -> None:
+    """Whether tasks can be given these devices and CPUs."""
+    on_gpu = device.partition(":")[0] == "cuda"
+    if cpus_per_task is not None and (on_ray is None or on_gpu or cpus_per_task < 1):
+        raise InputError(
+            f"CPUs per task ({cpus_per_task}) are at least one, and only a Ray cluster divides its CPUs, not its GPUs."
+        )
+    if on_ray is not None and on_gpu and device != "cuda":
+        raise InputError(f"On Ray every task sees one GPU, whichever is free: give 'cuda', not '{device}'.")
+
+
 def slots_of(nodes: Iterable[Mapping[str, Any]], *, device: str, cpus_per_task: int | None = None) -> list[Slot]:
     """Where tasks may run, of the nodes that are alive: one a GPU, or one a node's CPUs, or one a share of these."""
     found = []
@@ -108,6 +122,7 @@ def run_on_ray(
         wanted = "a GPU" if device.startswith("cuda") else f"{cpus_per_task or 1} CPUs"
         raise InputError(f"No node of this Ray cluster has {wanted} to measure on.")
     tell(work.progress)
+    had_room_s = time.monotonic()
     try:
         while not work.is_done:
             pool.fill(work)
@@ -117,8 +132,16 @@ def run_on_ray(
                 else:
                     work.give_back([task])
             tell(work.progress)
+            had_room_s = time.monotonic() if pool.has_room() else had_room_s
+            if time.monotonic() - had_room_s > LONGEST_WITHOUT_NODES_S:
+                raise MeasurementError(f"All nodes of the Ray cluster have left. {_GO_ON}")
+    except ray.exceptions.RayError as error:
+        if isinstance(error, ray.exceptions.RayTaskError):  # what a task raised, not what became of the cluster
+            raise
+        raise MeasurementError(f"The Ray cluster no longer answers ({one_line(error)}). {_GO_ON}") from error
     finally:
-        pool.cancel()
+        with contextlib.suppress(ray.exceptions.RayError):
+            pool.cancel()
         with contextlib.suppress(StoreError):  # what ended us is what to tell; a claim left behind ends with us
             work.give_back(work.taken)
     return work.progress
@@ -135,6 +158,10 @@ class _Pool:
     def free_slots(self) -> list[Slot]:
         busy = {slot for slot, _ in self._running.values()}
         return [slot for slot in self._slots() if slot not in busy]
+
+    def has_room(self) -> bool:
+        """Whether anything runs, or could."""
+        return bool(self._running) or bool(self._slots())
 
     def fill(self, work: WorkList) -> None:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -171,6 +198,10 @@ class _Pool:
             return task, _died(task, slot, error)
         except (errors.NodeDiedError, errors.TaskUnschedulableError, errors.ObjectLostError):
             return task, None
+        except ModuleNotFoundError as error:
+            raise MeasurementError(
+                f"'{slot.host}' cannot run the task ({one_line(error)}): every node needs the traincast of this one."
+            ) from error
 
 
 def _died(task: Task, slot: Slot, error: Exception) -> Record:

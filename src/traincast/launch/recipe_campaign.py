@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from traincast.errors import InputError
+from traincast.launch.ray_campaign import check_division, ray_cluster, run_on_ray
 from traincast.measurement.campaign import OnProgress, Run, run_campaign
 from traincast.measurement.store import Store
 from traincast.measurement.work_list import Progress, Task, WorkList
@@ -29,8 +29,7 @@ def run_collection(  # noqa: PLR0913  (what to train, where, how, and who is tol
 
     On several machines the folder must be one that all of them see.
     """
-    if cpus_per_task is not None and (on_ray is None or cpus_per_task < 1):
-        raise InputError(f"CPUs per task ({cpus_per_task}) are at least one, and only a Ray cluster divides its CPUs.")
+    check_division(on_ray, "cpu", cpus_per_task)
     keep_settings(folder / COMMON_FILE, grid.common)
     run = runner(folder, download=download)
     with Store(folder / STORE) as store:
@@ -51,8 +50,6 @@ def _on_ray(  # noqa: PLR0913  (what to run, where, on how much of it, and who i
     on_progress: OnProgress | None,
 ) -> Progress:
     """One list a device: whoever trains on GPUs wants slots with one."""
-    from traincast.launch.ray_campaign import ray_cluster, run_on_ray
-
     by_device = {
         device: WorkList(_on(device, grid), store, campaign=CAMPAIGN, retry_failed=retry_failed)
         for device in grid.devices

@@ -1,7 +1,6 @@
 """Starts processes with torchrun (`torch.distributed.run`) on this machine, and never leaves one behind.
 
-The processes inherit the reading end of a pipe as their standard input. The kernel closes the writing end when this
-process ends, however it ends (`kill -9` too), and a worker that sees it closed ends itself (`end_with_launcher`).
+The workers end with this process, however it ends (see `measurement/orphans.py`; they call `end_with_launcher`).
 torchrun alone would not do: it puts every worker into a session of its own, where no signal to our group arrives.
 """
 
@@ -14,15 +13,16 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from traincast.errors import InputError, MeasurementError, TraincastError
+from traincast.measurement.orphans import end_with_parent
 
-RESULT, FOLDER_VARIABLE = "result.json", "TRAINCAST_REPORT_FOLDER"
+RESULT, PROGRESS, FOLDER_VARIABLE = "result.json", "progress.json", "TRAINCAST_REPORT_FOLDER"
+_LOOK_S = 0.5
 # After the first sign that the run is over, until what is left is killed.
 _PATIENCE_S = 10.0
 _LONGEST = 300
@@ -30,10 +30,18 @@ _LONGEST = 300
 _KILLED = re.compile(r"rank\s*:\s*(\d+) \(local_rank[^)]*\)\s*exitcode\s*:\s*-(\d+)")
 
 
-def run_module(module: str, arguments: Sequence[str], *, n_processes: int, n_threads: int) -> dict[str, Any]:
+def run_module(
+    module: str,
+    arguments: Sequence[str],
+    *,
+    n_processes: int,
+    n_threads: int,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> dict[str, Any]:
     """`python -m module arguments` in n processes; gives what the first of them reported with `report_result`.
 
-    A process that fails ends them all; the reason is raised in one sentence. Ctrl-C ends them too.
+    `on_progress` hears what it reported with `report_progress`, now and then. A process that fails ends them all; the
+    reason is raised in one sentence. Ctrl-C ends them too.
     """
     with tempfile.TemporaryDirectory(prefix="traincast-processes-") as name:
         folder = Path(name)
@@ -46,13 +54,24 @@ def run_module(module: str, arguments: Sequence[str], *, n_processes: int, n_thr
                 command, stdin=subprocess.PIPE, stdout=stream, stderr=subprocess.STDOUT, env=environment
             )
             try:
-                returned = started.wait()
+                returned = _wait(started, folder / PROGRESS, on_progress)
             finally:
                 _end(started)
         result = folder / RESULT
         if returned or not result.is_file():
             raise told_failure(folder, log.read_text(encoding="utf-8", errors="replace"), n_processes)
         return json.loads(result.read_text(encoding="utf-8"))
+
+
+def _wait(torchrun: subprocess.Popen[bytes], told: Path, on_progress: Callable[[int, int], None] | None) -> int:
+    """Looks twice a second, and not at all where nobody listens: the processes need the cores."""
+    is_over = on_progress is None
+    while not is_over:
+        is_over = torchrun.poll() is not None
+        if on_progress is not None and told.is_file():
+            on_progress(*json.loads(told.read_text(encoding="utf-8")))
+        time.sleep(0.0 if is_over else _LOOK_S)
+    return torchrun.wait()
 
 
 def _end(torchrun: subprocess.Popen[bytes]) -> None:
@@ -71,6 +90,11 @@ def report_result(result: dict[str, Any]) -> None:
     _write(RESULT, result)
 
 
+def report_progress(n_done: int, n_to_do: int) -> None:
+    """Called by the first process, as often as it likes."""
+    _write(PROGRESS, [n_done, n_to_do])
+
+
 def report_error(error: BaseException, *, rank: int, is_consequence: bool) -> None:
     """Called by a process that fails. `is_consequence`: only because another one had failed before."""
     told = {
@@ -83,7 +107,7 @@ def report_error(error: BaseException, *, rank: int, is_consequence: bool) -> No
     _write(f"error-{rank}.json", told)
 
 
-def _write(name: str, data: dict[str, Any]) -> None:
+def _write(name: str, data: dict[str, Any] | list[int]) -> None:
     folder = os.environ.get(FOLDER_VARIABLE)
     if folder is not None:
         whole = Path(folder) / f"{name}.part"
@@ -94,13 +118,7 @@ def _write(name: str, data: dict[str, Any]) -> None:
 def end_with_launcher() -> None:
     """Called by a worker first: from now on it ends when `run_module` does."""
     if FOLDER_VARIABLE in os.environ:
-        threading.Thread(target=_wait_for_end_of_input, daemon=True).start()
-
-
-def _wait_for_end_of_input() -> None:
-    while os.read(0, 1):
-        pass
-    os._exit(1)  # the main thread may be deep inside a collective, where no exception reaches it
+        end_with_parent()
 
 
 def told_failure(folder: Path, log: str, n_processes: int) -> TraincastError:

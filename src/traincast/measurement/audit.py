@@ -56,23 +56,29 @@ def audit_loop(loop: Callable[[], Any], cuda: Any = None) -> Audit:
     """Runs a timing loop once and tells whether its clock reads waited for the device.
 
     Watched are `time.time`, `perf_counter`, `monotonic` and their _ns forms, also where the file of `loop` imported
-    them by name. The loop should do nothing after its last clock read. `cuda` stands in for torch.cuda.
+    them by name; of every GPU, the stream that is current. The loop should do nothing after its last clock read. `cuda`
+    stands in for torch.cuda.
     """
     if not callable(loop):
         raise InputError(f"audit_loop takes a function that runs the timing loop, not a {type(loop).__name__}.")
-    device = _torch_cuda() if cuda is None else cuda
+    cuda = _torch_cuda() if cuda is None else cuda
+    devices = range(cuda.device_count())
     now = time.perf_counter
     reads: list[tuple[float, bool]] = []
 
     def look() -> None:
-        reads.append((now(), not device.current_stream().query()))
+        reads.append((now(), any(not cuda.current_stream(device).query() for device in devices)))
 
-    device.synchronize()  # what was asked for before is not the loop's
+    def wait() -> None:
+        for device in devices:
+            cuda.synchronize(device)
+
+    wait()  # what was asked for before is not the loop's
     start_s = now()
     with _watched(getattr(loop, "__globals__", {}), look):
         loop()
     returned_s = now()
-    device.synchronize()
+    wait()
     end_s = now()
     first_s, last_s = (reads[0][0], reads[-1][0]) if len(reads) > 1 else (start_s, returned_s)
     return Audit(
@@ -107,20 +113,8 @@ def _looking(clock: Callable[[], Any], look: Callable[[], None]) -> Callable[[],
     return read
 
 
-class _NothingPending:
-    """A machine without a GPU: each call returns when its work is done."""
-
-    def current_stream(self) -> _NothingPending:
-        return self
-
-    def query(self) -> bool:
-        return True
-
-    def synchronize(self) -> None:
-        pass
-
-
 def _torch_cuda() -> Any:
+    """Without a GPU it has no devices: each call returns when its work is done."""
     import torch
 
-    return torch.cuda if torch.cuda.is_available() else _NothingPending()
+    return torch.cuda

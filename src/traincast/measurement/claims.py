@@ -1,7 +1,8 @@
 """Who is doing which task now, so that several runners on one store share the work.
 
-A claim ends when its task is stored, when its process is gone (seen at once on the same machine), or after its lease.
-A claim that ends too early costs a task done twice; it is still stored once.
+A claim ends when its task is stored, or when its process is gone. On the same machine that is seen at once, and the
+claim of a process that lives holds however long its task takes. Of another machine nothing is known: there a claim ends
+with its lease. One that ends too early costs a task done twice; it is still stored once.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 LEASE_S = 15 * 60.0
+_UNKNOWN = "-"
 
 
 def this_process() -> str:
@@ -20,18 +22,20 @@ def this_process() -> str:
     return _owner(os.getpid(), _started(os.getpid()))
 
 
-def is_gone(owner: str) -> bool:
-    """Whether that process is known to have ended; of another machine nothing is known."""
-    host, pid, _ = owner.rsplit(" ", 2)
+def is_alive(owner: str) -> bool | None:
+    """Whether that process still runs; None where that is not known, as of another machine."""
+    host, pid, started = owner.rsplit(" ", 2)
     if host != socket.gethostname() or os.name != "posix":  # elsewhere signal 0 is a real one
-        return False
+        return None
     try:
         os.kill(int(pid), 0)
     except ProcessLookupError:
-        return True
+        return False
     except PermissionError:  # it lives, under another user
         pass
-    return _owner(int(pid), _started(int(pid))) != owner
+    if started == _UNKNOWN:  # some process has that number
+        return None
+    return _owner(int(pid), _started(int(pid))) == owner
 
 
 def claim(connection: Any, campaign: str, key: str, *, now_s: float | None = None) -> bool:
@@ -40,8 +44,11 @@ def claim(connection: Any, campaign: str, key: str, *, now_s: float | None = Non
     held = connection.execute(
         "SELECT owner, expires_s FROM claims WHERE campaign = ? AND key = ?", (campaign, key)
     ).fetchone()
-    if held is not None and held[0] != this_process() and held[1] > now_s and not is_gone(held[0]):
-        return False
+    if held is not None and held[0] != this_process():
+        owner, expires_s = held
+        alive = is_alive(owner)
+        if expires_s > now_s if alive is None else alive:
+            return False
     connection.execute(
         "INSERT OR REPLACE INTO claims VALUES (?, ?, ?, ?)", (campaign, key, this_process(), now_s + LEASE_S)
     )
@@ -64,5 +71,5 @@ def _started(pid: int) -> str:
     try:
         state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:  # gone in the meantime, or no Linux: the number alone must do
-        return "-"
+        return _UNKNOWN
     return "ended" if state == "Z" else fields[18]  # a zombie has ended; its parent has not asked yet

@@ -58,7 +58,7 @@ def read_environment(device: str = "cpu") -> Environment:
         "traincast": traincast.__version__,
     }
     if kind == "cuda":
-        clocks["sm_mhz"] = _sm_mhz(torch.cuda, device)
+        clocks["sm_mhz"] = sm_mhz(torch.cuda, device)
         versions |= {"cuda": str(torch.version.cuda), "cudnn": str(torch.backends.cudnn.version())}
     return Environment(
         device=str(torch.cuda.get_device_name(device)) if kind == "cuda" else cpu_name(text),
@@ -117,11 +117,15 @@ def cpu_mhz(cpu_info: str) -> float | None:
     return round(sum(found) / len(found), 1) if found else None
 
 
-def _sm_mhz(cuda: Any, device: str) -> float | None:
-    """Needs NVIDIA's management library, which is often not installed beside torch."""
+def sm_mhz(cuda: Any, device: str) -> float | None:
+    """Needs NVIDIA's management library, which is often not installed beside torch, and not for every GPU."""
+    try:
+        from pynvml import NVMLError
+    except ImportError:
+        return None
     try:
         return float(cuda.clock_rate(device))
-    except (ImportError, RuntimeError, OSError):
+    except (NVMLError, RuntimeError, OSError):  # a part of a GPU (MIG, vGPU) and WSL have no clock to tell
         return None
 
 

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from traincast.errors import InputError, MeasurementError
+from traincast.errors import InputError
 from traincast.measurement.environment import Environment, read_environment
-from traincast.measurement.failures import failure
-from traincast.measurement.measure import Progress
-from traincast.measurement.remarks import on_noise
+from traincast.measurement.failures import users_code
+from traincast.measurement.measure import Progress, check_count_of
+from traincast.measurement.remarks import on_losses, on_noise
 from traincast.measurement.runnable import Runnable
 from traincast.measurement.statistics import Summary, summarise
 from traincast.measurement.stopwatch import Stopwatch, stopwatch_for
-from traincast.measurement.training import PHASES, Training, check_device
+from traincast.measurement.training import PHASES, Training, check_device, check_precision
 
 EPOCH_PHASES = ("data", "copy", *PHASES)
 # The first batches also start the workers and warm up the model; an epoch has them once.
-_N_WARMUPS = 2
+N_WARMUPS = 2
 _NO_MORE = object()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochMeasurement:
-    """Seconds of a batch by phase, and of the epoch.
+    """Seconds of a batch by phase, and of the epoch. `batch_size` is that of its largest batch.
 
     `data` is what the loop waited for the loader, `copy` the move to the device. The first batches are in `epoch_s`
     and, if others came after them, in nothing else. `start_s` is until the first batch was there. Median and interval
@@ -33,6 +33,7 @@ class EpochMeasurement:
     """
 
     model: str
+    batch_size: int
     optimizer: str
     precision: str
     device: str
@@ -64,6 +65,7 @@ class EpochMeasurement:
     def to_dict(self) -> dict[str, Any]:
         return {
             "model": self.model,
+            "batch_size": self.batch_size,
             "optimizer": self.optimizer,
             "precision": self.precision,
             "device": self.device,
@@ -107,6 +109,8 @@ def measure_epoch(  # noqa: PLR0913  (a model, a loader, and the options of a st
     model that dies raises a MeasurementError that keeps the same.
     """
     check_device(device)
+    check_precision(precision, device)
+    check_count_of("batches", n_batches)
     environment = read_environment(device)
     epoch = _Epoch(stopwatch or stopwatch_for(device))
 
@@ -125,40 +129,29 @@ def measure_epoch(  # noqa: PLR0913  (a model, a loader, and the options of a st
         )
 
     try:
-        training = Training(runnable, optimizer=optimizer, precision=precision, device=device)
-        epoch.run(training, loader, n_batches, on_progress)
+        with users_code(epoch.whereabouts, partial=lambda: result(is_partial=True)):
+            training = Training(runnable, optimizer=optimizer, precision=precision, device=device)
+            epoch.run(training, loader, n_batches, on_progress)
     except KeyboardInterrupt:
         stopped = result(is_partial=True)
         if stopped is None:
             raise
         return stopped
-    except (InputError, MeasurementError):
-        raise
-    except Exception as error:  # the user's own loader and module ran: anything may come out of them
-        told, cause = epoch.whereabouts(error), error
-        raise _undisturbed(lambda: failure(told, cause, partial=result(is_partial=True))) from error
     finished = result(is_partial=False)
     if finished is None:
         raise InputError(f"The loader of {runnable.name} gave no batch: an epoch needs at least one.")
     return finished
 
 
-def _undisturbed(make: Callable[[], MeasurementError]) -> MeasurementError:
-    """Torch tells of a worker's death from a signal handler, wherever Python is just then: perhaps again, in here."""
-    try:
-        return make()
-    except RuntimeError:
-        return make()
-
-
 class _Epoch:
-    """The batches so far: seconds by phase, and samples."""
+    """The batches so far: seconds by phase, losses, and samples."""
 
     def __init__(self, stopwatch: Stopwatch) -> None:
         self._stopwatch = stopwatch
         self._waits_for_data = False
         self.durations_s: list[list[float]] = []
-        self.n_samples = 0
+        self.losses: list[float] = []
+        self.n_samples: list[int] = []
         self.start_s = 0.0
         self.epoch_s = 0.0
 
@@ -174,9 +167,10 @@ class _Epoch:
             if not self.durations_s:
                 self.start_s = time.perf_counter() - began_s
             self._stopwatch.mark()
-            training.step(training.to_device(batch), self._stopwatch)
+            loss = training.step(training.to_device(batch), self._stopwatch)
             self.durations_s.append([data_s, *self._stopwatch.read()])
-            self.n_samples += n_samples_of(batch)
+            self.losses.append(float(loss))
+            self.n_samples.append(n_samples_of(batch))
             self.epoch_s = time.perf_counter() - began_s
             if tell is not None:
                 tell(len(self.durations_s), n_to_do)
@@ -199,11 +193,17 @@ class _Epoch:
 
 
 def n_samples_of(batch: Any) -> int:
-    """The first dimension of the first tensor."""
+    """The first dimension of the first tensor that has one."""
+    shape = next((tensor.shape for tensor in _tensors_in(batch) if tensor.shape), (1,))
+    return int(shape[0])
+
+
+def _tensors_in(batch: Any) -> Iterator[Any]:
     if hasattr(batch, "shape"):
-        return int(batch.shape[0]) if batch.shape else 1
+        yield batch
     parts = batch.values() if isinstance(batch, Mapping) else batch if isinstance(batch, (tuple, list)) else ()
-    return next((n_samples_of(part) for part in parts), 1)
+    for part in parts:
+        yield from _tensors_in(part)
 
 
 def _length(loader: Any, n_batches: int | None) -> int:
@@ -217,18 +217,19 @@ def _length(loader: Any, n_batches: int | None) -> int:
 
 def _result(epoch: _Epoch, *, environment: Environment, is_partial: bool, **settings: Any) -> EpochMeasurement:
     n_made = len(epoch.durations_s)
-    kept = epoch.durations_s[_N_WARMUPS if n_made > 2 * _N_WARMUPS else 0 :]
+    kept = epoch.durations_s[N_WARMUPS if n_made > 2 * N_WARMUPS else 0 :]
     batch = summarise([sum(durations_s) for durations_s in kept])
     warnings = [f"It was stopped after {n_made} batches."] if is_partial else []
     return EpochMeasurement(
         **settings,
+        batch_size=max(epoch.n_samples),
         n_batches=n_made,
-        n_samples=epoch.n_samples,
+        n_samples=sum(epoch.n_samples),
         phases={phase: summarise([one[at] for one in kept]) for at, phase in enumerate(EPOCH_PHASES)},
         batch=batch,
         start_s=epoch.start_s,
         epoch_s=epoch.epoch_s,
         environment=environment,
         is_partial=is_partial,
-        warnings=(*warnings, *on_noise(batch, environment)),
+        warnings=(*warnings, *on_losses(epoch.losses, "batch"), *on_noise(batch, environment)),
     )

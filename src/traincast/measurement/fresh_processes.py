@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -28,33 +29,35 @@ Run = Callable[[Sequence[str]], "tuple[int, str, str]"]  # arguments of `trainca
 
 def measure_repeatedly(
     arguments: Sequence[str],
-    n_processes: int,
+    n_repeats: int,
     *,
     on_progress: Callable[[int, int], None] | None = None,
     run: Run | None = None,
 ) -> Measurement:
     """`traincast measure` with these arguments in processes one after the other, joined.
 
-    Ctrl-C ends it with the processes that were done; one that fails raises a MeasurementError that keeps the same.
+    Ctrl-C ends it with what was measured until then, that of the process that it reached too; a process that fails
+    raises a MeasurementError that keeps the same.
     """
-    if n_processes < 1:
-        raise InputError(f"A step cannot be measured in {n_processes} processes: give 1 or more.")
+    if n_repeats < 1:
+        raise InputError(f"A step cannot be measured in {n_repeats} processes: give 1 or more.")
     measured: list[Measurement] = []
-    for number in range(1, n_processes + 1):
-        try:
-            code, out, said = (run or _run)(arguments)
-        except KeyboardInterrupt:
+    for number in range(1, n_repeats + 1):
+        code, out, said = (run or _run)(arguments)
+        found = _answer(out) if code in (0, _STOPPED) else None
+        if found is not None:
+            measured.append(found)
+        if code == _STOPPED:
             if not measured:
-                raise
-            stopped = f"It was stopped after {len(measured)} of {n_processes} processes."
+                raise KeyboardInterrupt
+            stopped = f"It was stopped in process {number} of {n_repeats}."
             joined = join(measured)
             return replace(joined, is_partial=True, warnings=(stopped, *joined.warnings))
-        if code not in (0, _STOPPED) or not out.strip():
+        if found is None:
             partial = join(measured) if measured else None
-            raise MeasurementError(f"Process {number} of {n_processes} failed: {_last_line(said)}", partial=partial)
-        measured.append(Measurement.from_dict(json.loads(out)))
+            raise MeasurementError(f"Process {number} of {n_repeats} failed: {_last_line(said)}", partial=partial)
         if on_progress is not None:
-            on_progress(number, n_processes)
+            on_progress(number, n_repeats)
     return join(measured)
 
 
@@ -74,7 +77,7 @@ def join(measured: Sequence[Measurement]) -> Measurement:
         phases={name: join_summaries([one.phases[name] for one in measured]) for name in first.phases},
         launch=join_summaries(launches) if launches else None,
         page_faults=faults[len(faults) // 2] if faults else None,
-        n_processes=len(measured),
+        n_repeats=len(measured),
         is_partial=any(one.is_partial for one in measured),
         warnings=(*_on_processes(measured), *said),
     )
@@ -121,9 +124,29 @@ def _log_ratio(above: float, below: float) -> float:
 
 
 def _run(arguments: Sequence[str]) -> tuple[int, str, str]:
+    """In a session of its own: Ctrl-C reaches us alone, is passed on once, and the process says what it has."""
     command = [sys.executable, "-m", "traincast", "measure", *arguments, "--json"]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    return ended.returncode, ended.stdout, ended.stderr or f"it ended with code {ended.returncode}."
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            out, said = process.communicate()
+        except KeyboardInterrupt:
+            process.send_signal(signal.SIGINT)
+            out, said = process.communicate()
+            return _STOPPED, out, said
+        except BaseException:
+            process.kill()
+            raise
+    return process.returncode, out, said or f"it ended with code {process.returncode}."
+
+
+def _answer(out: str) -> Measurement | None:
+    """None where there is none: it was stopped or failed before."""
+    try:
+        return Measurement.from_dict(json.loads(out))
+    except (json.JSONDecodeError, KeyError):
+        return None
 
 
 def _last_line(text: str) -> str:

@@ -8,18 +8,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from traincast.errors import InputError, MeasurementError
+from traincast.errors import InputError
 from traincast.measurement.environment import Environment, read_environment
-from traincast.measurement.failures import failure
+from traincast.measurement.failures import users_code
 from traincast.measurement.measured import Measurement
 from traincast.measurement.remarks import remarks_on
 from traincast.measurement.runnable import Runnable
 from traincast.measurement.statistics import summarise
 from traincast.measurement.stopwatch import Stopwatch, stopwatch_for
-from traincast.measurement.training import PHASES, Training, check_device, check_precision
+from traincast.measurement.training import PHASES, Training, check_device, check_precision, is_cuda
 from traincast.trace.settings import OPTIMIZERS, check_choice
 
-__all__ = ["Measurement", "Progress", "check_batch_size", "measure_step"]
+__all__ = ["Measurement", "Progress", "check_batch_size", "check_count_of", "measure_step"]
 
 Progress = Callable[[int, int], None]  # steps done, steps to do (0 during the warm-up, when that is not known yet)
 
@@ -52,8 +52,7 @@ def measure_step(  # noqa: PLR0913  (the options of traincast.measure)
     check_device(device)
     check_precision(precision, device)
     check_choice("optimizer", optimizer, OPTIMIZERS)
-    if n_steps is not None and n_steps < 1:
-        raise InputError(f"{n_steps} steps cannot be timed: give 1 or more.")
+    check_count_of("steps", n_steps)
     environment = read_environment(device)  # before the run, whose own load it would show otherwise
     settings = {"optimizer": optimizer, "precision": precision, "device": device, "compiled": compiled}
     steps = _Steps(_Counting(stopwatch or stopwatch_for(device)), _counts_launches(device, stopwatch))
@@ -62,25 +61,22 @@ def measure_step(  # noqa: PLR0913  (the options of traincast.measure)
         return _result(steps, environment, is_partial, model=runnable.name, batch_size=batch_size, **settings)
 
     try:
-        training = Training(
-            runnable,
-            optimizer=optimizer,
-            precision=precision,
-            device=device,
-            compiled=compiled,
-            keeps_memory=keeps_memory,
-        )
-        inputs = training.inputs(batch_size)
-        _run(steps, training, inputs, n_steps, on_progress or _nobody)
+        with users_code(lambda _: steps.whereabouts(), partial=lambda: result(is_partial=True)):
+            training = Training(
+                runnable,
+                optimizer=optimizer,
+                precision=precision,
+                device=device,
+                compiled=compiled,
+                keeps_memory=keeps_memory,
+            )
+            inputs = training.inputs(batch_size)
+            _run(steps, training, inputs, n_steps, on_progress or _nobody)
     except KeyboardInterrupt:
         stopped = result(is_partial=True)
         if stopped is None:
             raise
         return stopped
-    except (InputError, MeasurementError):
-        raise
-    except Exception as error:  # the user's own module ran: anything may come out of it
-        raise failure(steps.whereabouts(), error, partial=result(is_partial=True)) from error
     finished = result(is_partial=False)
     assert finished is not None  # at least one step was made
     return finished
@@ -91,6 +87,13 @@ def check_batch_size(batch_size: int) -> int:
     if batch_size < 1:
         raise InputError(f"A batch of {batch_size} samples cannot be measured: give 1 or more.")
     return batch_size
+
+
+def check_count_of(what: str, n: int | None) -> int | None:
+    """How many steps or batches are to be timed, if that can be done; None leaves it to the measurement."""
+    if n is not None and n < 1:
+        raise InputError(f"{n} {what} cannot be timed: give 1 or more.")
+    return n
 
 
 class _Counting:
@@ -204,7 +207,7 @@ def _result(steps: _Steps, environment: Environment, is_partial: bool, **setting
 
 def _counts_launches(device: str, stopwatch: Stopwatch | None) -> bool:
     """On a CPU a call returns when its work is done; a stopwatch of the caller's stands for a device that works on."""
-    return device.partition(":")[0] == "cuda" or stopwatch is not None
+    return is_cuda(device) or stopwatch is not None
 
 
 def _page_faults() -> int:

@@ -15,9 +15,10 @@ from traincast.measurement.statistics import Summary
 class Measurement:
     """Seconds of a step and of its phases, with how and where they were measured.
 
-    `launch` is how long the host took until all calls had returned, on a device that works on after that; elsewhere it
-    is None. `first_step_s` is the first of the warm-up: allocation, and compilation where there is any. `page_faults`
-    is the median of a step. `is_partial`: it was stopped, or failed, before all steps were made.
+    `launch` is how long the host took until all calls had returned, on a device that works on after that: what a loop
+    that never synchronises would take for a step. Elsewhere it is None. `first_step_s` is the first of the warm-up:
+    allocation, and compilation where there is any. `page_faults` is the median of a step. `n_repeats` counts fresh
+    processes, one after the other. `is_partial`: it was stopped, or failed, before all steps were made.
     """
 
     model: str
@@ -32,7 +33,7 @@ class Measurement:
     launch: Summary | None = None
     first_step_s: float | None = None
     page_faults: float | None = None
-    n_processes: int = 1
+    n_repeats: int = 1
     is_partial: bool = False
     warnings: tuple[str, ...] = ()
 
@@ -45,11 +46,6 @@ class Measurement:
     def step_s(self) -> float:
         """The median."""
         return self.step.median
-
-    @property
-    def launch_s(self) -> float | None:
-        """What a loop that never synchronises would take for the duration of a step; None where that is right."""
-        return None if self.launch is None else self.launch.median
 
     @property
     def samples_per_s(self) -> float:
@@ -78,7 +74,7 @@ class Measurement:
             "device": self.device,
             "compiled": self.compiled,
             "n_steps": self.n_steps,
-            "n_processes": self.n_processes,
+            "n_repeats": self.n_repeats,
             "step_s": self.step_s,
             "samples_per_s": self.samples_per_s,
             "step": self.step.to_dict(),
@@ -107,7 +103,7 @@ class Measurement:
         launch = data["launch"]
         plain = ("model", "batch_size", "optimizer", "precision", "device", "compiled", "first_step_s", "page_faults")
         return cls(
-            **{name: data[name] for name in (*plain, "n_processes", "is_partial")},
+            **{name: data[name] for name in (*plain, "n_repeats", "is_partial")},
             step=Summary.from_dict(data["step"]),
             phases={name: Summary.from_dict(summary) for name, summary in data["phases"].items()},
             launch=None if launch is None else Summary.from_dict(launch),

@@ -15,11 +15,11 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from traincast.errors import InputError, TraincastError
 from traincast.measurement.environment import read_environment
-from traincast.measurement.failures import failure
+from traincast.measurement.failures import users_code
 from traincast.measurement.imports.kineto import profiled_run
 from traincast.measurement.imports.phases import OUR_MARK, STEP_MARK
+from traincast.measurement.measure import check_batch_size, check_count_of
 from traincast.measurement.profiled_run import ProfiledRun, Work
 from traincast.measurement.remarks import on_noise
 from traincast.measurement.runnable import Runnable
@@ -45,21 +45,17 @@ def profile_step(
     The profiler makes every op a little slower, which is felt in steps of many small ops. So the phases are those
     without it, and the profile tells what the device worked in them; the rest is the host's.
     """
-    if batch_size < 1 or n_steps < 1:
-        raise InputError(f"{n_steps} steps of {batch_size} samples cannot be profiled: give 1 or more of each.")
+    check_batch_size(batch_size)
+    check_count_of("steps", n_steps)
     check_device(device)
     environment = read_environment(device)  # before the run, whose own load it would show otherwise
-    try:
+    with users_code(f"A step of {runnable.name} at batch {batch_size:,}"):
         training = Training(runnable, optimizer=optimizer, precision=precision, device=device)
         inputs = training.inputs(batch_size)
         stopwatch = stopwatch_for(device)
         before = [_timed(training, inputs, stopwatch) for _ in range(_N_WARM_UP + n_steps // 2)]
         events = _profile(training, inputs, n_steps)
         after = [_timed(training, inputs, stopwatch) for _ in range(n_steps - n_steps // 2)]
-    except TraincastError:
-        raise
-    except Exception as error:  # the user's own module ran: anything may come out of it
-        raise failure(f"A step of {runnable.name} at batch {batch_size:,}", error) from error
     if training.device.type == "cpu":
         events = _only_median_step(events)
     run = replace(profiled_run(events, source=_SOURCE), n_steps=n_steps)

@@ -30,21 +30,27 @@ def remarks_on(  # noqa: PLR0913  (all that a measurement can tell)
     """A sentence each."""
     found = []
     if is_partial:
-        found.append(f"It was stopped after {_steps(step.n)}.")
+        found.append(f"It was stopped after {_counted(step.n, 'step')}.")
     if not is_warm:
         found.append("No step came after the warm-up: these are its own, slower than those of a long run.")
-    found += [*_on_losses(losses), *_on_launches(step, launch), *_on_page_faults(page_faults)]
+    found += [
+        *on_losses(losses, "step", first="the first of the warm-up"),
+        *_on_launches(step, launch),
+        *_on_page_faults(page_faults),
+    ]
     found += on_noise(step, environment)
     return tuple(found)
 
 
-def _on_losses(losses: Sequence[float]) -> list[str]:
+def on_losses(losses: Sequence[float], what: str, *, first: str | None = None) -> list[str]:
+    """Whether the loss was a number all the time; `first` says what the count begins with where that is not clear."""
     bad = [number for number, loss in enumerate(losses, start=1) if not math.isfinite(loss)]
     if not bad:
         return []
+    counted = "" if first is None else f", counted from {first},"
     return [
-        f"The loss was {losses[bad[0] - 1]} at step {bad[0]}, counted from the first of the warm-up, and not finite at "
-        f"{len(bad)} of {len(losses)} steps: such values can run at another speed than real ones."
+        f"The loss was {losses[bad[0] - 1]} at {what} {bad[0]}{counted} and not finite at {len(bad)} of "
+        f"{_counted(len(losses), what)}: such values can run at another speed than real ones."
     ]
 
 
@@ -72,7 +78,9 @@ def on_noise(step: Summary, environment: Environment) -> list[str]:
     """Signs that the machine did something else meanwhile."""
     found = []
     if step.n_outliers > _MANY_OUTLIERS * step.n:
-        found.append(f"{step.n_outliers} of {_steps(step.n)} were far slower than the others and are left out.")
+        found.append(
+            f"{step.n_outliers} of {_counted(step.n, 'step')} were far slower than the others and are left out."
+        )
     elif step.spread_fraction > _WIDE_SPREAD:
         found.append(f"Steps differ by {step.spread_fraction:.0%} (a standard deviation): repeat on a quiet machine.")
     return [*found, *on_load(environment)]
@@ -87,5 +95,5 @@ def on_load(environment: Environment) -> tuple[str, ...]:
     return (f"The machine was busy before this began: a load of {load:g} on {cores}.",)
 
 
-def _steps(n: int) -> str:
-    return "1 step" if n == 1 else f"{n} steps"
+def _counted(n: int, what: str) -> str:
+    return f"1 {what}" if n == 1 else f"{n} {what}{'es' if what.endswith('ch') else 's'}"

@@ -41,15 +41,19 @@ class CpuStopwatch:
 
 
 class CudaStopwatch:
-    """Events in the current stream. `cuda` is `torch.cuda`, or what stands in for it where there is no GPU."""
+    """Events in the stream of a device. `cuda` is `torch.cuda`, or what stands in for it where there is no GPU.
 
-    def __init__(self, cuda: Any) -> None:
-        self._cuda = cuda
+    Without its name the device would be torch's current one: events in the idle stream of another GPU are reached at
+    once, and would time the launches.
+    """
+
+    def __init__(self, cuda: Any, device: str) -> None:
+        self._cuda, self._device = cuda, device
         self._events: list[Any] = []
 
     def mark(self) -> None:
         event = self._cuda.Event(enable_timing=True)
-        event.record()
+        event.record(self._cuda.current_stream(self._device))
         self._events.append(event)
 
     def read(self) -> list[float]:
@@ -58,7 +62,7 @@ class CudaStopwatch:
         return [start.elapsed_time(end) * 1e-3 for start, end in pairwise(events)]
 
     def synchronize(self) -> None:
-        self._cuda.synchronize()
+        self._cuda.synchronize(self._device)
 
 
 def stopwatch_for(device: str) -> Stopwatch:
@@ -67,4 +71,4 @@ def stopwatch_for(device: str) -> Stopwatch:
         return CpuStopwatch()
     import torch
 
-    return CudaStopwatch(torch.cuda)
+    return CudaStopwatch(torch.cuda, device)

@@ -69,11 +69,11 @@ class Store:
         with self.transaction() as connection:
             return sum(insert(connection, record, campaign) for record in records)
 
-    def keys(self, kind: str | None = None, *, campaign: str | None = None, failed: bool | None = None) -> set[str]:
+    def keys(self, *, campaign: str, failed: bool | None = None) -> set[str]:
         """Of stored records; `failed` chooses those that could not be done, or the others."""
-        query = f"SELECT key FROM records WHERE {_CHOSEN} AND (?3 IS NULL OR failed = ?3)"
+        query = "SELECT key FROM records WHERE campaign = ?1 AND (?2 IS NULL OR failed = ?2)"
         with one_sentence(self.path):
-            return {key for (key,) in self._connection.execute(query, (kind, campaign, failed))}
+            return {key for (key,) in self._connection.execute(query, (campaign, failed))}
 
     def records(self, kind: str | None = None, *, campaign: str | None = None) -> list[Record]:
         """In the order in which they were stored."""

@@ -7,6 +7,7 @@ makes a commit wait for the disk: a row takes a millisecond longer and is still 
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -106,15 +107,27 @@ def _explained(error: sqlite3.Error, path: Path) -> Exception:
     return error
 
 
+def check_store(path: Path) -> None:
+    """Whether records can be stored there later: told before hours of measuring, and without making the file."""
+    _check_place(path, create=True)
+    if path.exists() and path.stat().st_size:
+        connect(path, create=False).close()
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise StoreError(f"Store '{path}' cannot be written: choose a folder that you may write to.")
+
+
 def _check_place(path: Path, *, create: bool) -> None:
-    if path.is_dir():
-        raise InputError(f"Store '{path}' is a folder; name a file such as '{path / 'measured.db'}'.")
-    if path.exists() and not path.is_file():
-        raise InputError(f"Store '{path}' is no plain file.")
-    if not path.exists() and not create:
-        raise InputError(f"There is no store '{path}'; 'traincast bench' makes one.")
-    if not path.parent.is_dir():
-        raise InputError(f"Store '{path}' cannot be made: the folder '{path.parent}' does not exist.")
+    try:
+        if path.is_dir():
+            raise InputError(f"Store '{path}' is a folder; name a file such as '{path / 'measured.db'}'.")
+        if path.exists() and not path.is_file():
+            raise InputError(f"Store '{path}' is no plain file.")
+        if not path.exists() and not create:
+            raise InputError(f"There is no store '{path}'; 'traincast bench' makes one.")
+        if not path.parent.is_dir():
+            raise InputError(f"Store '{path}' cannot be made: the folder '{path.parent}' does not exist.")
+    except OSError as error:  # a folder that may not be entered, a name that is too long
+        raise InputError(f"Store '{path}' cannot be reached: {error.strerror}.") from None
 
 
 def _is_ours(connection: sqlite3.Connection, path: Path) -> bool:
@@ -149,10 +162,16 @@ def _make(connection: sqlite3.Connection, path: Path) -> None:
 def _use_wal(connection: sqlite3.Connection) -> None:
     """Changing to WAL needs the file alone, and SQLite does not wait for that by itself."""
     deadline_s = time.monotonic() + BUSY_S
-    while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+    while True:
+        is_late = time.monotonic() > deadline_s
         try:
-            connection.execute("PRAGMA journal_mode = WAL")
+            mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
         except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > deadline_s:
+            if "locked" not in str(error) or is_late:
                 raise
-            time.sleep(0.01)
+        else:
+            if mode == "wal":
+                return
+            if is_late:
+                raise sqlite3.OperationalError(f"it stays in journal mode '{mode}' and never comes to 'wal'")
+        time.sleep(0.01)

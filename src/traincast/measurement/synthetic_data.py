@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from traincast.errors import InputError
+from traincast.measurement.failures import users_code
 
 
 class SyntheticDataset(torch.utils.data.Dataset):  # type: ignore[misc, unused-ignore]  # torch is untyped for us
@@ -24,7 +25,8 @@ class SyntheticDataset(torch.utils.data.Dataset):  # type: ignore[misc, unused-i
     ) -> None:
         if n_samples < 1 or cost_s < 0:
             raise InputError(f"A data set has 1 or more samples of 0 s or more, not {n_samples} of {cost_s} s.")
-        self._sample = _first_of(make_inputs(1))
+        with users_code("An example batch of 1 sample"):
+            self._sample = _first_of(make_inputs(1))
         self.n_samples, self.cost_s, self.is_busy = n_samples, cost_s, is_busy
 
     def __len__(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
@@ -65,7 +66,7 @@ class Training:
         keeps_memory: bool = True,
     ) -> None:
         check_precision(precision, device)
-        if keeps_memory and device == "cpu":
+        if keeps_memory and not is_cuda(device):
             keep_memory()
         self.runnable, self.device = runnable, torch.device(device)
         self._autocast_dtype = _AUTOCAST.get(precision)
@@ -134,21 +135,34 @@ def tf32_math(backends: Any, allowed: bool) -> Iterator[None]:
         backends.cuda.matmul.allow_tf32, backends.cudnn.allow_tf32 = before
 
 
-def check_device(device: str) -> str:
-    """The device, if it is here."""
-    kind = device.partition(":")[0]
-    if kind == "cpu":
+def is_cuda(device: str) -> bool:
+    """Whether the name is that of a GPU."""
+    return device.partition(":")[0] == "cuda"
+
+
+def check_device_name(device: str) -> str:
+    """The device, if it may be on some machine."""
+    if device == "cpu" or re.fullmatch(r"cuda(:\d+)?", device):
         return device
-    if kind != "cuda":
-        raise InputError(f"Steps can be measured on 'cpu' and 'cuda', not on '{device}'.")
-    if not torch.cuda.is_available():
+    raise InputError(f"Steps can be measured on 'cpu', 'cuda' and 'cuda:1', not on '{device}'.")
+
+
+def check_device(device: str, cuda: Any = None) -> str:
+    """The device, if it is here. `cuda` stands in for torch.cuda."""
+    if not is_cuda(check_device_name(device)):
+        return device
+    cuda = torch.cuda if cuda is None else cuda
+    if not cuda.is_available():
         raise InputError(f"There is no CUDA device to measure on ('{device}'): this torch sees only the CPU.")
+    number, n_devices = int(device.partition(":")[2] or 0), cuda.device_count()
+    if number >= n_devices:
+        raise InputError(f"There is no '{device}': of {n_devices} CUDA devices the last is 'cuda:{n_devices - 1}'.")
     return device
 
 
 def check_precision(precision: str, device: str) -> str:
     """The precision, if the device has it."""
     check_choice("precision", precision, PRECISIONS)
-    if precision == "tf32" and device.partition(":")[0] != "cuda":
+    if precision == "tf32" and not is_cuda(device):
         raise InputError(f"tf32 is a mode of NVIDIA GPUs and cannot be measured on '{device}': choose fp32 or bf16.")
     return precision

@@ -16,10 +16,7 @@ def write_file(path: str | Path, content: str | bytes) -> Path:
     """
     path = Path(path)
     data = content.encode("utf-8", errors="replace") if isinstance(content, str) else content
-    if path.is_dir():
-        raise InputError(f"Cannot write '{path}': it is a folder.")
-    if not path.parent.is_dir():
-        raise InputError(f"Cannot write '{path}': the folder '{path.parent}' does not exist.")
+    check_writable(path)
     try:
         if path.exists() and not path.is_file():
             path.write_bytes(data)  # a device or a pipe (/dev/stdout), which must not be replaced by a file
@@ -28,6 +25,20 @@ def write_file(path: str | Path, content: str | bytes) -> Path:
     except OSError as error:
         raise InputError(f"Cannot write '{path}': {error.strerror or error}.") from error
     return path
+
+
+def check_writable(path: Path) -> None:
+    """Whether a file can be written there, as far as that is known before it has content."""
+    try:
+        if path.is_dir():
+            raise InputError(f"Cannot write '{path}': it is a folder.")
+        if not path.parent.is_dir():
+            raise InputError(f"Cannot write '{path}': the folder '{path.parent}' does not exist.")
+        is_file = path.is_file() or not path.exists()  # a device or a pipe is written to, a file replaced
+    except OSError as error:  # a folder that may not be entered, a name that is too long
+        raise InputError(f"Cannot write '{path}': {error.strerror}.") from None
+    if not os.access(path.resolve().parent if is_file else path, os.W_OK):
+        raise InputError(f"Cannot write '{path}': the folder '{path.parent}' is not yours to write to.")
 
 
 def _replace(path: Path, data: bytes) -> None:

@@ -22,6 +22,7 @@ from traincast.measurement.calibration.layers import (
     mean_loss,
     repeat,
 )
+from traincast.measurement.runnable import Runnable
 
 Sizes = tuple[int, ...]
 
@@ -37,6 +38,16 @@ class Benchmark:
     loss: Callable[[Any, Any], Tensor] = mean_loss
     optimizers: tuple[str, ...] = ("sgd",)
     is_network: bool = False  # different layers, as in a model
+
+    def runnable(self) -> Runnable:
+        """A new one, with weights of its own."""
+        return Runnable(
+            name=self.name,
+            module=self.make(),
+            make_inputs=self.make_inputs,
+            forward=lambda module, inputs: module(inputs),
+            loss=self.loss,
+        )
 
 
 def all_benchmarks() -> list[Benchmark]:

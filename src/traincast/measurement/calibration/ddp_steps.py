@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from traincast.measurement.calibration.benchmarks import Benchmark, all_benchmarks
+from traincast.measurement.calibration.benchmarks import Benchmark
+from traincast.measurement.calibration.timing import Effort
 from traincast.measurement.processes.ddp import N_WARM_UP, Loop
 from traincast.measurement.processes.group import Group
-from traincast.measurement.runnable import Runnable
 
 _FEWEST_STEPS, _MOST_STEPS = 4, 40
 
@@ -33,30 +33,23 @@ class DdpTiming:
         return cls(**{**data, "bucket_bytes": tuple(data["bucket_bytes"])})
 
 
-def time_ddp_steps(group: Group, *, n_rounds: int, budget_s: float) -> tuple[DdpTiming, ...]:
+def time_ddp_steps(group: Group, effort: Effort) -> tuple[DdpTiming, ...]:
     """The networks among the benchmarks at each of their batch sizes. All processes get the answer."""
     torch.manual_seed(0)
     return tuple(
-        _time(group, benchmark, batch_size, n_rounds=n_rounds, budget_s=budget_s)
-        for benchmark in all_benchmarks()
+        _time(group, benchmark, batch_size, effort)
+        for benchmark in effort.benchmarks()
         if benchmark.is_network
         for batch_size in benchmark.batch_sizes
     )
 
 
-def _time(group: Group, benchmark: Benchmark, batch_size: int, *, n_rounds: int, budget_s: float) -> DdpTiming:
-    runnable = Runnable(
-        name=benchmark.name,
-        module=benchmark.make(),
-        make_inputs=benchmark.make_inputs,
-        forward=lambda module, inputs: module(inputs),
-        loss=benchmark.loss,
-    )
-    loop = Loop(group, runnable, batch_size, optimizer="sgd", precision="fp32")
+def _time(group: Group, benchmark: Benchmark, batch_size: int, effort: Effort) -> DdpTiming:
+    loop = Loop(group, benchmark.runnable(), batch_size, optimizer="sgd", precision="fp32")
     once_s = max(group.gather(float(loop.run("step", N_WARM_UP).sum(axis=1).min())))
-    n_steps = int(np.clip(budget_s / once_s, _FEWEST_STEPS, _MOST_STEPS))
+    n_steps = int(np.clip(effort.budget_s / once_s, _FEWEST_STEPS, _MOST_STEPS))
     found: dict[str, list[float]] = {"step": [], "crowded": []}
-    for _ in range(n_rounds):
+    for _ in range(effort.n_rounds):
         for way, seconds in found.items():
             group.barrier()
             # The first step of a block still pays for the block before it.

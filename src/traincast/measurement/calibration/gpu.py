@@ -37,7 +37,7 @@ class GpuFigures:
 def measure_gpu(device: str, torch: Any) -> GpuFigures:
     """Takes some seconds. `torch` is the module, or what stands in for it where there is no GPU."""
     told = torch.cuda.get_device_properties(device)
-    stopwatch = CudaStopwatch(torch.cuda)
+    stopwatch = CudaStopwatch(torch.cuda, device)
     capability = (told.major, told.minor)
     rates = {}
     for precision, dtype in _DTYPES.items():

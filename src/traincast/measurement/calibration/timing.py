@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import torch
 
-from traincast.measurement.calibration.benchmarks import Benchmark
-from traincast.measurement.runnable import Runnable
-from traincast.measurement.stopwatch import stopwatch_for
+from traincast.measurement.calibration.benchmarks import Benchmark, all_benchmarks
+from traincast.measurement.stopwatch import CpuStopwatch
 from traincast.measurement.training import PHASES, Training
 
 _WARM_UP_STEPS = 2
@@ -25,6 +25,35 @@ class Timing:
     optimizer: str
     usual_s: dict[str, float]
     n_steps: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """How much is run: so many rounds of cases, each for about `budget_s`, of all benchmarks or of those named.
+
+    As it is, all of it takes less than three minutes on a laptop's CPU.
+    """
+
+    n_rounds: int = 4
+    budget_s: float = 0.12
+    names: tuple[str, ...] | None = None
+
+    def benchmarks(self) -> list[Benchmark]:
+        return [each for each in all_benchmarks() if self.names is None or each.name in self.names]
+
+    def cases(self) -> list[Case]:
+        return cases(self.benchmarks())
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Effort:
+        names = data["names"]
+        return cls(**{**data, "names": None if names is None else tuple(names)})
+
+
+FULL = Effort()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +73,10 @@ def cases(benchmarks: list[Benchmark]) -> list[Case]:
     ]
 
 
-def time_case(case: Case, *, device: str, budget_s: float) -> Timing:
+def time_case(case: Case, *, budget_s: float) -> Timing:
     """As many steps as fit the budget, at least 3 and at most 40."""
-    benchmark = case.benchmark
-    runnable = Runnable(
-        name=benchmark.name,
-        module=benchmark.make(),
-        make_inputs=benchmark.make_inputs,
-        forward=lambda module, inputs: module(inputs),
-        loss=benchmark.loss,
-    )
-    training = Training(runnable, optimizer=case.optimizer, device=device)
-    inputs, stopwatch = training.inputs(case.batch_size), stopwatch_for(device)
+    training = Training(case.benchmark.runnable(), optimizer=case.optimizer)
+    inputs, stopwatch = training.inputs(case.batch_size), CpuStopwatch()
     for _ in range(_WARM_UP_STEPS):
         training.step(inputs, stopwatch)
         stopwatch.read()
@@ -68,7 +89,7 @@ def time_case(case: Case, *, device: str, budget_s: float) -> Timing:
     seconds = torch.cat([seconds, seconds.sum(1, keepdim=True)], 1)
     names = (*PHASES, "step")
     return Timing(
-        benchmark=benchmark.name,
+        benchmark=case.benchmark.name,
         batch_size=case.batch_size,
         optimizer=case.optimizer,
         usual_s=dict(zip(names, seconds.median(0).values.tolist(), strict=True)),
@@ -76,11 +97,9 @@ def time_case(case: Case, *, device: str, budget_s: float) -> Timing:
     )
 
 
-def time_all(
-    chosen: list[Case], *, device: str, n_rounds: int, budget_s: float, on_progress: Callable[[int, int], None]
-) -> Iterator[Timing]:
-    """All cases, round after round."""
-    n_all = n_rounds * len(chosen)
-    for number in range(n_all):
-        yield time_case(chosen[number % len(chosen)], device=device, budget_s=budget_s)
-        on_progress(number + 1, n_all)
+def time_all(effort: Effort, *, on_progress: Callable[[int, int], None]) -> Iterator[Timing]:
+    """All cases on the CPU, round after round."""
+    chosen = effort.n_rounds * effort.cases()
+    for number, case in enumerate(chosen, start=1):
+        yield time_case(case, budget_s=effort.budget_s)
+        on_progress(number, len(chosen))

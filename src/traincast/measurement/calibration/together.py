@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
 
-from traincast.measurement.calibration.benchmarks import all_benchmarks
 from traincast.measurement.calibration.ddp_steps import DdpTiming, time_ddp_steps
-from traincast.measurement.calibration.timing import Timing, cases, time_case
+from traincast.measurement.calibration.timing import Effort, Timing, time_case
 from traincast.measurement.processes.group import Group
 
 
@@ -36,14 +35,18 @@ class TogetherTimings:
         )
 
 
-def run_together(group: Group, *, n_rounds: int, budget_s: float) -> TogetherTimings:
+def run_together(
+    group: Group, effort: Effort, *, on_progress: Callable[[int, int], None] | None = None
+) -> TogetherTimings:
     """All processes run the same benchmark at the same time, one after the other; then networks, reducing gradients."""
     torch.manual_seed(0)
-    found = []
-    for case in n_rounds * cases(all_benchmarks()):
+    found, chosen = [], effort.n_rounds * effort.cases()
+    for number, case in enumerate(chosen, start=1):
         group.barrier()
-        found.append(_mean(group.gather(time_case(case, device="cpu", budget_s=budget_s))))
-    reduced = time_ddp_steps(group, n_rounds=n_rounds, budget_s=budget_s)
+        found.append(_mean(group.gather(time_case(case, budget_s=effort.budget_s))))
+        if on_progress is not None:
+            on_progress(number, len(chosen))
+    reduced = time_ddp_steps(group, effort)
     return TogetherTimings(
         n_processes=group.n_processes, n_threads=torch.get_num_threads(), timings=tuple(found), reduced=reduced
     )

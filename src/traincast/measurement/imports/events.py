@@ -74,17 +74,17 @@ def parse_events(raw: Iterable[dict[str, Any]]) -> Events:
         arguments = event.get("args")
         arguments = arguments if isinstance(arguments, dict) else {}
         origin = start if origin is None else origin
-        start_s, thread = (start - origin) / MEGA, (event.get("pid"), event.get("tid"))
+        start_s, thread = (start - origin) / MEGA, (_name(event.get("pid")), _name(event.get("tid")))
         end_s = start_s + max(duration, 0.0) / MEGA
         if category in _OPS or category in _ANNOTATIONS:
             shapes = _shapes(arguments.get("Input Dims", arguments.get("Input dims")))
             host.append(HostEvent(name, start_s, end_s, thread, category in _OPS, shapes))
         elif category in _LAUNCHES:
-            launches.append((thread, start_s, arguments.get("correlation")))
+            launches.append((thread, start_s, _name(arguments.get("correlation"))))
         elif category in _DEVICE:
             is_copy_in = category == "gpu_memcpy" and "htod" in name.lower().replace(" ", "")
-            device.append(DeviceEvent(name, start_s, end_s, arguments.get("device", thread[0]), is_copy_in))
-            correlations.append(arguments.get("correlation"))
+            device.append(DeviceEvent(name, start_s, end_s, _name(arguments.get("device", thread[0])), is_copy_in))
+            correlations.append(_name(arguments.get("correlation")))
     host.sort(key=lambda one: (one.start_s, -one.end_s))
     _join(device, correlations, _nest(host, launches))
     device.sort(key=lambda one: one.start_s)
@@ -135,6 +135,11 @@ def _shapes(dims: Any) -> str:
     if all(isinstance(size, int) for size in dims):
         return "x".join(str(size) for size in dims)
     return ", ".join(filter(None, (_shapes(dim) for dim in dims)))
+
+
+def _name(value: Any) -> Any:
+    """A number or a word by which events are joined; anything else (a list) is as good as nothing."""
+    return value if isinstance(value, str | int | float) else None
 
 
 def _number(value: Any) -> float | None:

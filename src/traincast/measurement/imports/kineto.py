@@ -45,7 +45,7 @@ def profiled_run(raw: Iterable[dict[str, Any]], *, source: str) -> ProfiledRun:
         raise FileFormatError(
             f"'{source}' has no ops: a trace of torch.profiler with activities=[ProfilerActivity.CPU] has."
         )
-    return (_gpu_run if events.device else _cpu_run)(_Loop.of(events), source)
+    return (_gpu_run if events.device else _cpu_run)(_Loop.of(events, source), source)
 
 
 @dataclass(slots=True)
@@ -59,13 +59,15 @@ class _Loop:
     notes: list[str]
 
     @classmethod
-    def of(cls, events: Events) -> _Loop:
+    def of(cls, events: Events, source: str) -> _Loop:
         host, threads = events.host, loop_threads(events.host)
         in_loop = [event.thread in threads for event in host]
         labels, notes = label_events(host), []
         steps = sorted((one.start_s, one.end_s) for one in host if not one.is_op and one.name.startswith(STEP_MARK))
         if not steps:
             steps = _steps_by_updates(events, in_loop, labels)
+            if not steps:
+                raise FileFormatError(f"'{source}' has no step: none of its events takes any time.")
             how = f"its {len(steps)} updates" if len(steps) > 1 else "it as one step"
             notes.append(f"The trace marks no steps (profiler.step() does that): we counted {how}.")
         return cls(events, labels, in_loop, steps, notes)

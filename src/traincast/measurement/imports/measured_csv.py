@@ -15,9 +15,9 @@ from pathlib import Path
 
 from traincast.errors import FileFormatError, close_names
 from traincast.measurement.environment import Environment
+from traincast.measurement.identity import STEP, fingerprint
 from traincast.measurement.record import Record, Scalar, task_key
 
-KIND = "step"
 _TIMES = ("step_s", "step_ms", "step_us", "samples_per_s")
 _SECONDS = {"_ms": 1e-3, "_us": 1e-6, "_s": 1.0}
 _VALUES = ("_per_s", "_s", "_ms", "_us", "_bytes", "_fraction", "_usd")
@@ -41,13 +41,14 @@ def records_of_csv(text: str, path: Path, *, created_s: float) -> list[Record]:
         values["step_s"] = _step_s(values, batch_size, path, line)
         values["source"] = f"line {line} of {path.name}"
         task |= {"model": row["model"], "batch_size": batch_size}
+        task["sha256"] = fingerprint(row)  # a corrected row is not the one that it corrects
         n_before = 1
-        while task_key(KIND, task) in seen:  # the same run again is a measurement of its own
+        while task_key(STEP, task) in seen:  # the same run again is a measurement of its own
             n_before += 1
             task["repeat"] = n_before
-        seen.add(task_key(KIND, task))
+        seen.add(task_key(STEP, task))
         environment = unknown_environment(str(row.get("device", "unknown")))
-        records.append(Record(kind=KIND, task=task, values=values, environment=environment, created_s=created_s))
+        records.append(Record(kind=STEP, task=task, values=values, environment=environment, created_s=created_s))
     if not records:
         raise FileFormatError(f"'{path}' has a header but no rows.")
     return records
@@ -132,7 +133,9 @@ def _batch_size(cell: str, path: Path, line: int) -> int:
 
 
 def _scalar(cell: str) -> Scalar:
-    """A number where it is one, so that 8 and '8' of another file are the same."""
+    """A number where it is one, so that 8 and '8' of another file are the same; yes or no where it says so."""
+    if cell.lower() in ("true", "false"):
+        return cell.lower() == "true"
     for kind in (int, float):
         try:
             value = kind(cell)

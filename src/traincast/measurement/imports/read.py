@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from traincast.errors import FileFormatError, InputError
 from traincast.measurement.environment import Environment
+from traincast.measurement.identity import PROFILE, STEP, fingerprint, kind_of, measurements_in, task_of
 from traincast.measurement.imports.chrome_file import events_of, is_trace_content, parse_json, read_text
 from traincast.measurement.imports.kineto import profiled_run
 from traincast.measurement.imports.measured_csv import records_of_csv, unknown_environment
@@ -15,7 +17,6 @@ from traincast.measurement.record import Record
 from traincast.measurement.store import Store
 
 _SQLITE = b"SQLite format 3\x00"
-_TASK = ("model", "batch_size", "optimizer", "precision", "device", "compiled")
 
 
 def read_measured(path: str | Path) -> list[Record]:
@@ -51,7 +52,7 @@ def _profile(content: Any, text: str, path: Path, created_s: float) -> Record:
     first = properties[0] if isinstance(properties, list) and properties else {}
     device = str(first.get("name", run.device_kind)) if isinstance(first, dict) else run.device_kind
     return Record(
-        kind="profile",
+        kind=PROFILE,
         task={"source": path.name, "sha256": hashlib.sha256(text.encode()).hexdigest()[:16]},
         values=run.to_dict(),
         environment=unknown_environment(device, host=str(about.get("host_name", "unknown"))),
@@ -60,21 +61,22 @@ def _profile(content: Any, text: str, path: Path, created_s: float) -> Record:
 
 
 def _measurements(content: Any, path: Path, created_s: float) -> list[Record]:
-    """What `traincast measure --json` prints: one measurement, or a list of them."""
-    found = content if isinstance(content, list) else [content]
-    if not found or not all(isinstance(one, dict) and {"model", "batch_size", "step_s"} <= set(one) for one in found):
+    """What `traincast measure --json` prints of steps, epochs, processes and sweeps."""
+    found = measurements_in(content)
+    if not found:
         raise FileFormatError(
-            f"'{path}' is JSON, but neither a trace of torch.profiler (it has no 'traceEvents') nor what 'traincast "
-            "measure --json' prints (model, batch_size, step_s)."
+            f"'{path}' is JSON, but neither a trace of torch.profiler (it has no 'traceEvents') nor steps, an epoch or "
+            "a sweep as 'traincast measure --json' prints them (model, batch_size, step_s)."
         )
     return [_measurement(one, path, created_s) for one in found]
 
 
-def _measurement(one: dict[str, Any], path: Path, created_s: float) -> Record:
-    values = {name: value for name, value in one.items() if name not in (*_TASK, "environment")}
+def _measurement(one: Mapping[str, Any], path: Path, created_s: float) -> Record:
+    """The same settings again are another measurement: what came out is part of what tells it from others."""
+    values = {name: value for name, value in one.items() if name != "environment"}
     return Record(
-        kind="step",
-        task={name: one[name] for name in _TASK if name in one},
+        kind=kind_of(one) or STEP,
+        task={**task_of(one), "source": path.name, "sha256": fingerprint(one)},
         values={**values, "source": str(path)},
         environment=_environment(one.get("environment"), str(one.get("device", "unknown"))),
         created_s=created_s,

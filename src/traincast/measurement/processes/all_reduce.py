@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-import numpy as np
 import torch
 
-from traincast.measurement.environment import Environment, read_environment
+from traincast.measurement.environment import read_environment
 from traincast.measurement.processes.group import Group
 from traincast.measurement.processes.link_fit import fit_link
 from traincast.measurement.processes.link_result import AllReduceMeasurement, AllReduceRow
@@ -23,7 +22,11 @@ _ROUND_S, _MOST_CALLS, _SIZE_S = 0.02, 20, 3.0
 
 
 def run_all_reduces(
-    group: Group, *, sizes_bytes: Sequence[int] = SIZES_BYTES, n_rounds: int = N_ROUNDS
+    group: Group,
+    *,
+    sizes_bytes: Sequence[int] = SIZES_BYTES,
+    n_rounds: int = N_ROUNDS,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> AllReduceMeasurement:
     """All sizes in every round, so that all see the same machine. Each process gets the same answer."""
     check_count(group.n_processes)
@@ -35,6 +38,8 @@ def run_all_reduces(
         for tensor, (n_calls, most_rounds), taken_s in zip(tensors, plans, rounds_s, strict=True):
             if number < most_rounds:
                 taken_s.append(mean_call_s(group, [tensor], n_calls))
+        if on_progress is not None:
+            on_progress(number + 1, n_rounds)
     slowest_s = [
         [max(each) for each in zip(*of_all, strict=True)] for of_all in zip(*group.gather(rounds_s), strict=True)
     ]
@@ -46,8 +51,6 @@ def run_all_reduces(
             for n_bytes, taken_s in zip(sizes_bytes, slowest_s, strict=True)
         ),
         link=fit_link(group.n_processes, sizes_bytes, slowest_s),
-        has_free_cores=has_free_cores(environment, group.n_local),
-        copy_bytes_per_s=float(np.mean(group.gather(_copy_bytes_per_s(group, tensors[-1])))),
         environment=environment,
     )
 
@@ -62,23 +65,6 @@ def mean_call_s(group: Group, tensors: Sequence[torch.Tensor], n_calls: int) -> 
             group.all_reduce(tensor)
     stopwatch.mark()
     return stopwatch.read()[0] / n_calls
-
-
-def has_free_cores(environment: Environment, n_local: int) -> bool:
-    """Whether gradients can be reduced beside backward without taking a core from it."""
-    is_gpu = environment.device_kind != "cpu"
-    return is_gpu or environment.n_cores - n_local * environment.n_threads >= n_local
-
-
-def _copy_bytes_per_s(group: Group, tensor: torch.Tensor) -> float:
-    """While the others copy too; the median of a few, the first of which fills the new memory and is not counted."""
-    copy, stopwatch = torch.zeros_like(tensor), stopwatch_for(group.device)
-    group.barrier()
-    for _ in range(7):
-        stopwatch.mark()
-        copy.copy_(tensor)
-    stopwatch.mark()
-    return tensor.numel() * tensor.element_size() / float(np.median(stopwatch.read()[1:]))
 
 
 def _plan(group: Group, tensor: torch.Tensor, n_rounds: int) -> tuple[int, int]:

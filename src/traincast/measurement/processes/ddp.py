@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -17,14 +18,16 @@ import numpy as np
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
-from traincast.errors import InputError, TraincastError
+from traincast.errors import InputError
 from traincast.measurement.environment import Environment, read_environment
-from traincast.measurement.failures import failure
+from traincast.measurement.failures import users_code
+from traincast.measurement.measure import check_count_of
 from traincast.measurement.processes.all_reduce import mean_call_s
-from traincast.measurement.processes.group import Group, is_loss_of_another
+from traincast.measurement.processes.group import Group, losses_told
 from traincast.measurement.processes.link_fit import ring_bytes
 from traincast.measurement.processes.result import ProcessesMeasurement
-from traincast.measurement.processes.share import check_steps, share_of
+from traincast.measurement.processes.share import share_of
+from traincast.measurement.remarks import on_load, on_losses
 from traincast.measurement.runnable import Runnable
 from traincast.measurement.statistics import summarise
 from traincast.measurement.stopwatch import stopwatch_for
@@ -38,7 +41,7 @@ _LARGE_BYTES = 16 * MIB
 _FEWEST_STEPS, _MOST_STEPS, _STEPS_S = 12, 60, 4.0
 
 
-def run_ddp(
+def run_ddp(  # noqa: PLR0913  (the options of a measured step)
     group: Group,
     runnable: Runnable,
     *,
@@ -46,19 +49,21 @@ def run_ddp(
     optimizer: str = "sgd",
     precision: str = "fp32",
     n_steps: int | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> ProcessesMeasurement:
     """Steps of the global batch, `n_steps` or a few more of each way (None: as many as tell). All get the answer."""
     share = share_of(batch_size, group.n_processes)
-    check_steps(n_steps)
+    check_count_of("steps", n_steps)
     if not any(weight.requires_grad for weight in runnable.module.parameters()):
         raise InputError(f"{runnable.name} has nothing to train, so its processes have nothing to exchange.")
     environment = read_environment(group.device)  # before the run, whose own load it would show otherwise
-    loop = Loop(group, runnable, share, optimizer=optimizer, precision=precision)
+    with users_code(f"Preparing {runnable.name} and its batch"), losses_told():
+        loop = Loop(group, runnable, share, optimizer=optimizer, precision=precision)
     warm_up_s = loop.run("step", N_WARM_UP).sum(axis=1)
     if n_steps is None:
         n_steps = _steps_that_tell(max(group.gather(float(warm_up_s.min()))))
     return _result(
-        loop.rounds(math.ceil(n_steps / N_ROUNDS)),
+        loop.rounds(math.ceil(n_steps / N_ROUNDS), on_progress or (lambda n_done, n_to_do: None)),
         loop,
         environment,
         {"model": runnable.name, "batch_size": batch_size, "optimizer": optimizer, "precision": precision},
@@ -80,8 +85,7 @@ class Loop:
         self._bare = self._called = self._training.module
         self._wrapped = DistributedDataParallel(self._bare)
         self._stopwatch = stopwatch_for(group.device)
-        self._n_steps = 0
-        self.loss = 0.0
+        self.losses: list[float] = []
 
     @property
     def bucket_bytes(self) -> tuple[int, ...]:
@@ -94,12 +98,12 @@ class Loop:
     def has_buffers(self) -> bool:
         return any(True for _ in self._bare.buffers())
 
-    def rounds(self, n_steps: int) -> dict[str, list[Any]]:
+    def rounds(self, n_steps: int, tell: Callable[[int, int], None]) -> dict[str, list[Any]]:
         """For each way, the seconds of the steps of each round by phase; and of the gradients' all-reduce."""
         found: dict[str, list[Any]] = {}
         gradients = [torch.zeros(n_bytes // 4, device=self.group.device) for n_bytes in self.bucket_bytes]
         large = torch.zeros(_LARGE_BYTES // 4, device=self.group.device)
-        for _ in range(N_ROUNDS):
+        for number in range(1, N_ROUNDS + 1):
             for way in ("step", "compute", "crowded"):
                 self.group.barrier()
                 found.setdefault(way, []).append(self.run(way, 1 + n_steps)[1:])
@@ -108,6 +112,7 @@ class Loop:
                 found.setdefault("alone", []).append(self.run("alone", 1 + n_steps)[1:])
             found.setdefault("all_reduce", []).append(mean_call_s(self.group, gradients, 3))
             found.setdefault("large", []).append(mean_call_s(self.group, [large], 1))
+            tell(number, N_ROUNDS)
         return found
 
     def run(self, way: str, n_steps: int) -> Any:
@@ -118,17 +123,10 @@ class Loop:
             return np.array([self._step() for _ in range(n_steps)])
 
     def _step(self) -> list[float]:
-        self._n_steps += 1
-        try:
+        with users_code(f"Step {len(self.losses) + 1} of {self._name}"), losses_told():
             loss = self._training.step(self._inputs, self._stopwatch)
-        except TraincastError:
-            raise
-        except Exception as error:  # the user's own module: anything may come out of it
-            if is_loss_of_another(error):
-                raise
-            raise failure(f"Step {self._n_steps} of {self._name}", error) from error
-        taken_s = self._stopwatch.read()
-        self.loss = float(loss)
+            taken_s = self._stopwatch.read()
+            self.losses.append(float(loss))
         return taken_s
 
 
@@ -137,18 +135,18 @@ def _result(
 ) -> ProcessesMeasurement:
     """From the timings of all processes, told to all."""
     group = loop.group
-    of_all = group.gather((own, loop.loss))
+    of_all = group.gather((own, on_losses(loop.losses, "step")))
     timings = [each for each, _ in of_all]
     # Mean over the processes: axes are then round, step, phase.
     phases = {way: np.mean([np.array(each[way]) for each in timings], axis=0) for way in ("step", "compute", "crowded")}
     phases["alone"] = np.array(timings[0]["alone"])
     steps = {way: found.sum(axis=2) for way, found in phases.items()}
-    slowest = np.max([np.array(each["crowded"]).sum(axis=2) for each in timings], axis=0)
     exposed = np.median(steps["step"], axis=1) - np.median(steps["compute"], axis=1)
     large_s = float(np.median(np.max([each["large"] for each in timings], axis=0)))
     return ProcessesMeasurement(
         **asked,
         n_processes=group.n_processes,
+        n_local=group.n_local,
         device=group.device.partition(":")[0],
         backend=group.backend,
         n_threads=environment.n_threads,
@@ -156,7 +154,6 @@ def _result(
         compute=summarise(steps["compute"].ravel()),
         crowded=summarise(steps["crowded"].ravel()),
         alone=summarise(steps["alone"].ravel()),
-        slowest=summarise(slowest.ravel()),
         exposed=summarise(exposed),
         all_reduce=summarise(np.max([each["all_reduce"] for each in timings], axis=0)),
         phases={name: summarise(phases["step"][:, :, number].ravel()) for number, name in enumerate(PHASES)},
@@ -164,14 +161,13 @@ def _result(
         has_buffers=loop.has_buffers,
         peak_bus_bytes_per_s=ring_bytes(_LARGE_BYTES, group.n_processes) / large_s,
         environment=environment,
-        warnings=_warnings([loss for _, loss in of_all], group.n_local, environment),
+        warnings=_warnings([said for _, said in of_all], group.n_local, environment),
     )
 
 
-def _warnings(losses: list[float], n_local: int, environment: Environment) -> tuple[str, ...]:
-    found = []
-    if not all(math.isfinite(loss) for loss in losses):
-        found.append(f"The loss is not finite ({', '.join(f'{loss:g}' for loss in losses)}): times may not be typical.")
+def _warnings(of_losses: list[list[str]], n_local: int, environment: Environment) -> tuple[str, ...]:
+    found = [f"Process {rank}: {said}" for rank, each in enumerate(of_losses) for said in each]
+    found += on_load(environment)
     n_threads, n_cores = n_local * environment.n_threads, environment.n_cores
     if environment.device_kind == "cpu" and n_threads > n_cores:
         found.append(f"{n_threads} threads share {n_cores} cores: they wait for each other.")

@@ -7,8 +7,10 @@ same code runs under our own torchrun on one machine and under the user's on man
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, NoReturn
@@ -16,7 +18,8 @@ from typing import Any, NoReturn
 import torch
 import torch.distributed as dist
 
-from traincast.errors import InputError
+from traincast.errors import InputError, LostProcessError
+from traincast.measurement.failures import one_line
 from traincast.measurement.training import check_device
 
 _NEEDED = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
@@ -67,7 +70,11 @@ def join(device: str, *, timeout_s: float) -> Group:
         backend, own = "nccl", f"cuda:{local_rank}"
         torch.cuda.set_device(own)
     if not dist.is_initialized():
-        dist.init_process_group(backend, timeout=timedelta(seconds=timeout_s))
+        try:
+            dist.init_process_group(backend, timeout=timedelta(seconds=timeout_s))
+        except (RuntimeError, ValueError) as error:
+            where = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+            raise LostProcessError(f"The processes did not meet at {where} ({one_line(error)}).") from error
         atexit.register(dist.destroy_process_group)
     n_processes = dist.get_world_size()
     return Group(
@@ -86,6 +93,18 @@ def leave() -> NoReturn:
     os._exit(0)
 
 
+@contextlib.contextmanager
+def losses_told() -> Iterator[None]:
+    """Around all that needs the others: what torch raises where one of them is gone, as an error of ours."""
+    try:
+        yield
+    except RuntimeError as error:
+        if not is_loss_of_another(error):
+            raise
+        raise LostProcessError(f"Another process was lost ({one_line(error)}).") from error
+
+
 def is_loss_of_another(error: BaseException) -> bool:
     """Whether this process failed only because another one had: the cause is to be found there."""
-    return isinstance(error, dist.DistError) or (isinstance(error, RuntimeError) and "gloo/" in str(error))
+    is_torchs = isinstance(error, dist.DistError) or (isinstance(error, RuntimeError) and "gloo/" in str(error))
+    return is_torchs or isinstance(error, LostProcessError)

@@ -32,19 +32,12 @@ class AllReduceRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllReduceMeasurement:
-    """The link between n processes, as an all-reduce sees it.
-
-    `has_free_cores`: beside the threads of the processes, each has a core left to reduce with, or runs on a GPU.
-    `copy_bytes_per_s` is how fast all processes at once copy a large vector, each its own: gradients are copied into
-    buckets and out again.
-    """
+    """The link between n processes, as an all-reduce sees it."""
 
     n_processes: int
     backend: str
     rows: tuple[AllReduceRow, ...]
     link: LinkFit
-    has_free_cores: bool
-    copy_bytes_per_s: float
     environment: Environment
 
     def to_dict(self) -> dict[str, Any]:
@@ -62,8 +55,6 @@ class AllReduceMeasurement:
             ],
             "latency_s": self.link.latency_s.to_dict(),
             "link_bytes_per_s": self.link.bytes_per_s.to_dict(),
-            "has_free_cores": self.has_free_cores,
-            "copy_bytes_per_s": self.copy_bytes_per_s,
             "environment": self.environment.to_dict(),
         }
 
@@ -82,7 +73,5 @@ class AllReduceMeasurement:
                 latency_s=Summary.from_dict(data["latency_s"]),
                 bytes_per_s=Summary.from_dict(data["link_bytes_per_s"]),
             ),
-            has_free_cores=data["has_free_cores"],
-            copy_bytes_per_s=data["copy_bytes_per_s"],
             environment=Environment.from_dict(data["environment"]),
         )

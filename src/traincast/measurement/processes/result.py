@@ -14,7 +14,6 @@ _DERIVED = (
     "step_s",
     "compute_s",
     "crowded_s",
-    "slowest_s",
     "alone_s",
     "exposed_s",
     "all_reduce_s",
@@ -34,7 +33,6 @@ class ProcessesMeasurement:
                 so in the long run all take the same.
     compute     the same passes of the wrapped model without reducing (`no_sync`), all processes at once
     crowded     the same passes of the bare model, all processes at once
-    slowest     of crowded, the process that took longest, step by step: who ends a step together waits for it
     alone       the same passes of the bare model by the first process, while the others wait
     exposed     step minus compute, round by round: communication that backward does not hide, waiting for the
                 slowest process and the broadcast of buffers (batch norm) with it
@@ -43,6 +41,7 @@ class ProcessesMeasurement:
 
     model: str
     n_processes: int
+    n_local: int  # of them on the machine of the first
     batch_size: int  # of all processes together
     optimizer: str
     precision: str
@@ -52,7 +51,6 @@ class ProcessesMeasurement:
     step: Summary
     compute: Summary
     crowded: Summary
-    slowest: Summary
     alone: Summary
     exposed: Summary
     all_reduce: Summary
@@ -74,10 +72,6 @@ class ProcessesMeasurement:
     @property
     def crowded_s(self) -> float:
         return self.crowded.median
-
-    @property
-    def slowest_s(self) -> float:
-        return self.slowest.median
 
     @property
     def alone_s(self) -> float:
@@ -122,7 +116,7 @@ class ProcessesMeasurement:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ProcessesMeasurement:
         fields = {name: data[name] for name in cls.__dataclass_fields__}
-        for name in ("step", "compute", "crowded", "slowest", "alone", "exposed", "all_reduce"):
+        for name in ("step", "compute", "crowded", "alone", "exposed", "all_reduce"):
             fields[name] = Summary.from_dict(fields[name])
         fields["phases"] = {name: Summary.from_dict(each) for name, each in fields["phases"].items()}
         fields["bucket_bytes"] = tuple(fields["bucket_bytes"])

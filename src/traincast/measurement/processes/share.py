@@ -23,13 +23,6 @@ def share_of(batch_size: int, n_processes: int) -> int:
     return batch_size // n_processes
 
 
-def check_steps(n_steps: int | None) -> int | None:
-    """The number of steps, if they can be timed; None leaves it to the measurement."""
-    if n_steps is not None and n_steps < 1:
-        raise InputError(f"{n_steps} steps cannot be timed: give 1 or more.")
-    return n_steps
-
-
 def threads_of(n_cores: int, n_processes: int) -> int:
     """Threads of one process: an equal share of the cores, and never none."""
     return max(1, n_cores // n_processes)

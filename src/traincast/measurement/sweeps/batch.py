@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from traincast.measurement.sweeps.collect import collect
+from traincast.measurement.sweeps.collect import WITHIN_FRACTION, collect, first_within
 from traincast.units import show_duration
 
 if TYPE_CHECKING:
     from traincast.measurement.measured import Measurement
 
 FACTOR = 4
-WITHIN_FRACTION = 0.05  # of the best throughput: what is worth no more memory
 Status = Literal["measured", "out of memory", "too slow", "failed"]
 _MOST_FAILURES = 2  # a batch of 1 fails under batch norm, and larger ones do not
 
@@ -73,10 +72,7 @@ class BatchSweep:
     @property
     def recommended(self) -> BatchRow | None:
         """The smallest size that is nearly as quick as the quickest."""
-        if not self.measured:
-            return None
-        enough = (1 - WITHIN_FRACTION) * max(_speed(row) for row in self.measured)
-        return next(row for row in self.measured if _speed(row) >= enough)
+        return first_within(self.measured, _speed) if self.measured else None
 
     @property
     def ended(self) -> str:

@@ -29,14 +29,15 @@ class Outcome:
 def run_child(module: str, request: Mapping[str, Any]) -> Outcome:
     """Runs `python -m module REQUEST ANSWER_FILE`, with the request as JSON.
 
-    It has a session of its own: Ctrl-C reaches only this process, which then ends the child.
+    It has a session of its own: Ctrl-C reaches only this process, which then ends the child. The module calls
+    `end_with_parent` first: its standard input is a pipe that ends with us, by whatever signal.
     """
     with tempfile.TemporaryDirectory(prefix="traincast-") as folder:
         answer, errors = Path(folder, "answer.json"), Path(folder, "errors.txt")
         with errors.open("wb") as stream:
             child = subprocess.Popen(
                 [sys.executable, "-m", module, json.dumps(request), str(answer)],
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=stream,  # a user's own prints must not get into what we print
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -75,6 +76,8 @@ def _end(child: subprocess.Popen[bytes]) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
         child.wait()
+    if child.stdin is not None:
+        child.stdin.close()
 
 
 def _signal_name(number: int) -> str:

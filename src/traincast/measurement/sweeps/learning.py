@@ -13,6 +13,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, interpolate
 
+from traincast.measurement.failures import users_code
 from traincast.measurement.runnable import Runnable
 from traincast.measurement.training import make_optimizer
 
@@ -82,8 +83,10 @@ def synthetic_problem() -> Problem:
 
 def find_learner(runnable: Runnable, problem: Problem) -> Learner:
     """The model itself where it maps one image to scores for ten classes or more; else a small CNN of our own."""
-    size = _image_size(runnable)
-    if size is not None and _n_scores(runnable) >= N_CLASSES:
+    with users_code(f"Asking {runnable.name} for the scores of 2 images"):
+        size = _image_size(runnable)
+        n_scores = 0 if size is None else _n_scores(runnable)
+    if size is not None and n_scores >= N_CLASSES:
         resized = _resized(problem, size)
         shape = " x ".join(str(length) for length in size)
         return Learner(
@@ -104,23 +107,29 @@ def find_learner(runnable: Runnable, problem: Problem) -> Learner:
 def learn(
     learner: Learner, optimizer: str, *, n_epochs: int, batch_size: int, device: str = "cpu"
 ) -> Iterator[EpochScore]:
-    """Trains a copy from the same weights, on the same batches in the same order, whatever the optimizer."""
+    """Trains a copy from the same weights, on the same batches in the same order, whatever the optimizer.
+
+    A last batch of a single image is left out: batch norm cannot train on one.
+    """
     module = copy.deepcopy(learner.module).to(device).train()
     update = make_optimizer(optimizer, module.parameters(), learning_rate=LEARNING_RATES[optimizer])
     images, labels = learner.problem.images.to(device), learner.problem.labels.to(device)
     n_train, order = len(labels) - _N_TEST, _seeded()
     for _ in range(n_epochs):
-        start, losses = time.perf_counter(), []
+        start, losses, n_seen = time.perf_counter(), 0.0, 0
         for chosen in torch.randperm(n_train, generator=order).split(batch_size):
+            if len(chosen) == 1 < batch_size:
+                continue
             loss = cross_entropy(module(images[chosen]), labels[chosen])
             loss.backward()
             if update is not None:
                 update.step()
             module.zero_grad(set_to_none=True)
-            losses.append(loss.item() * len(chosen))  # .item() waits for the device
+            losses += loss.item() * len(chosen)  # .item() waits for the device
+            n_seen += len(chosen)
         epoch_s = time.perf_counter() - start
         accuracy = _accuracy(module, images[n_train:], labels[n_train:], batch_size)
-        yield EpochScore(loss=sum(losses) / n_train, accuracy_fraction=accuracy, epoch_s=epoch_s)
+        yield EpochScore(loss=losses / n_seen, accuracy_fraction=accuracy, epoch_s=epoch_s)
 
 
 def small_cnn() -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 from torch.utils.data import DataLoader, RandomSampler, default_collate
 
 from traincast.errors import InputError
-from traincast.measurement.failures import failure
+from traincast.measurement.failures import users_code
 from traincast.measurement.statistics import summarise
 
 _BUDGET_S = 1.0
@@ -45,8 +45,8 @@ class BatchLoader:
         self.num_workers, self._like, self._n_batches = num_workers, like, n_batches
         # Workers load ahead: with nothing left to load they would rest while the last batches are timed.
         n_ahead = 2 * num_workers
-        sampler = RandomSampler(dataset, num_samples=(n_batches + n_ahead) * batch_size)
-        with _unasked_advice():
+        with _unasked_advice(), users_code("The length of the data set"):
+            sampler = RandomSampler(dataset, num_samples=(n_batches + n_ahead) * batch_size)
             self._loader = DataLoader(dataset, batch_size=batch_size, sampler=sampler, num_workers=num_workers)
 
     def __len__(self) -> int:
@@ -84,10 +84,8 @@ def measure_load(dataset: Any, *, batch_size: int) -> LoadCost:
     number, cpu_s, start_s = 0, 0.0, time.perf_counter()
     while not samples_s or (len(samples_s) < _MOST_BATCHES and time.perf_counter() - start_s < _BUDGET_S):
         wall, cpu = time.perf_counter(), time.thread_time()
-        try:
+        with users_code(f"Loading samples from {number} on"):
             default_collate([dataset[(number + at) % len(dataset)] for at in range(batch_size)])
-        except Exception as error:  # the user's own code: anything may come out of it
-            raise failure(f"Loading samples from {number} on", error) from error
         number += batch_size
         samples_s.append((time.perf_counter() - wall) / batch_size)
         cpu_s += time.thread_time() - cpu

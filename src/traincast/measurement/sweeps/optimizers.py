@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from traincast.errors import MeasurementError
+from traincast.measurement.failures import users_code
 from traincast.measurement.sweeps.collect import collect
 from traincast.measurement.sweeps.learning import (
     LEARNING_RATES,
@@ -27,17 +29,18 @@ OPTIMIZERS = tuple(LEARNING_RATES)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimizerRow:
-    """The step with one optimizer, and its epochs where some were asked for."""
+    """The step with one optimizer, and its epochs where some were asked for; or the reason why there are none."""
 
     optimizer: str
     learning_rate: float
-    measurement: Measurement
+    measurement: Measurement | None = None
     epochs: tuple[EpochScore, ...] = ()
+    reason: str = ""
 
     @property
-    def update_s(self) -> float:
+    def update_s(self) -> float | None:
         """The optimizer's own part of the step."""
-        return self.measurement.phase_s("optimizer")
+        return None if self.measurement is None else self.measurement.phase_s("optimizer")
 
     @property
     def last(self) -> EpochScore | None:
@@ -47,13 +50,14 @@ class OptimizerRow:
         return {
             "optimizer": self.optimizer,
             "learning_rate": self.learning_rate,
-            "step_s": self.measurement.step_s,
+            "step_s": None if self.measurement is None else self.measurement.step_s,
             "optimizer_s": self.update_s,
+            "reason": self.reason,
             "epochs": [
                 {"loss": epoch.loss, "accuracy_fraction": epoch.accuracy_fraction, "epoch_s": epoch.epoch_s}
                 for epoch in self.epochs
             ],
-            "measured": self.measurement.to_dict(),
+            "measured": None if self.measurement is None else self.measurement.to_dict(),
         }
 
 
@@ -68,13 +72,18 @@ class OptimizerSweep:
     was_stopped: bool = False
 
     @property
+    def measured(self) -> tuple[OptimizerRow, ...]:
+        return tuple(row for row in self.rows if row.measurement is not None)
+
+    @property
     def verdict(self) -> str:
         # Forward and backward are the same for all: only the update tells them apart, and its spread is small.
-        quick, slow = (choose(self.rows, key=lambda row: row.update_s) for choose in (min, max))
+        quick, slow = (choose(self.measured, key=_update_s) for choose in (min, max))
+        assert slow.measurement is not None
         parts = [
-            f"The update of {slow.optimizer} takes longest ({show_duration(slow.update_s)} of a step of "
+            f"The update of {slow.optimizer} takes longest ({show_duration(_update_s(slow))} of a step of "
             f"{show_duration(slow.measurement.step_s)}), that of {quick.optimizer} is the shortest "
-            f"({show_duration(quick.update_s)})."
+            f"({show_duration(_update_s(quick))})."
         ]
         learned = [row for row in self.rows if row.last is not None]
         if learned:
@@ -110,6 +119,8 @@ def sweep_optimizers(
     """`settings` are those of `measure_step`. With epochs, each optimizer also learns a small problem."""
     learner = find_learner(runnable, find_problem()) if n_epochs else None
     done = collect(_rows(runnable, learner, n_epochs, {**settings, "batch_size": batch_size}), on_row)
+    if done.rows and not any(row.measurement for row in done.rows):
+        raise MeasurementError(done.rows[0].reason)
     return OptimizerSweep(
         model=runnable.name,
         batch_size=batch_size,
@@ -124,13 +135,22 @@ def _rows(
 ) -> Iterator[OptimizerRow]:
     from traincast.measurement.measure import measure_step
 
+    how = {"batch_size": settings["batch_size"], "device": settings.get("device", "cpu")}
     for name in OPTIMIZERS:
-        measurement = measure_step(fresh(runnable), **{**settings, "optimizer": name})
-        scores: tuple[EpochScore, ...] = ()
-        if learner is not None:
-            how = {"batch_size": settings["batch_size"], "device": settings.get("device", "cpu")}
-            scores = tuple(learn(learner, name, n_epochs=n_epochs, **how))
-        yield OptimizerRow(optimizer=name, learning_rate=LEARNING_RATES[name], measurement=measurement, epochs=scores)
+        row = OptimizerRow(optimizer=name, learning_rate=LEARNING_RATES[name])
+        try:
+            row = replace(row, measurement=measure_step(fresh(runnable), **{**settings, "optimizer": name}))
+            if learner is not None:
+                with users_code(f"Learning with {name}"):
+                    row = replace(row, epochs=tuple(learn(learner, name, n_epochs=n_epochs, **how)))
+        except MeasurementError as error:  # one that fails does not cost the others
+            row = replace(row, reason=str(error))
+        yield row
+
+
+def _update_s(row: OptimizerRow) -> float:
+    assert row.update_s is not None
+    return row.update_s
 
 
 def _last(row: OptimizerRow) -> EpochScore:

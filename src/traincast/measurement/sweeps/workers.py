@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from traincast.measurement.environment import n_usable_cores
-from traincast.measurement.epoch import EpochMeasurement, measure_epoch
+from traincast.measurement.epoch import N_WARMUPS, EpochMeasurement, measure_epoch
+from traincast.measurement.failures import users_code
+from traincast.measurement.measure import check_count_of
 from traincast.measurement.runnable import Runnable
-from traincast.measurement.sweeps.collect import collect
+from traincast.measurement.sweeps.collect import WITHIN_FRACTION, collect, first_within
 from traincast.measurement.sweeps.loading import BatchLoader, LoadCost, measure_load
 from traincast.measurement.sweeps.variants import fresh
 from traincast.measurement.training import PHASES
@@ -19,8 +21,6 @@ from traincast.units import show_duration, show_percent
 if TYPE_CHECKING:
     from traincast.measurement.measure import Progress
 
-WITHIN_FRACTION = 0.05  # of the best: what more workers must gain to be worth it
-_N_WARMUPS = 2  # batches that an epoch leaves out
 _BUDGET_S, _FEWEST_BATCHES, _MOST_BATCHES = 2.0, 12, 200
 _MOST_WAITING = 16  # workers that only wait need no core
 
@@ -83,8 +83,7 @@ class WorkersSweep:
     @property
     def best(self) -> WorkersRow:
         """The fewest workers that are nearly as quick as any number."""
-        enough = (1 - WITHIN_FRACTION) * max(row.samples_per_s for row in self.rows)
-        return next(row for row in self.rows if row.samples_per_s >= enough)
+        return first_within(self.rows, lambda row: row.samples_per_s)
 
     @property
     def verdict(self) -> str:
@@ -145,9 +144,11 @@ def sweep_workers(
     **settings: Any,
 ) -> WorkersSweep:
     """`settings` are those of `measure_epoch`; its `n_batches` fixes how many are timed for each number of workers."""
+    check_count_of("batches", settings.get("n_batches"))
     load = measure_load(dataset, batch_size=batch_size)
     n_cores = n_usable_cores()
-    like = runnable.make_inputs(1)
+    with users_code("An example batch of 1 sample"):
+        like = runnable.make_inputs(1)
     chosen = {name: value for name, value in settings.items() if name != "n_batches"}
 
     def attempt(n_workers: int, step_s: float | None) -> WorkersRow:
@@ -189,4 +190,4 @@ def _n_batches(load: LoadCost, batch_size: int, n_workers: int, step_s: float | 
     batch_s = load_s if step_s is None else max(step_s, load_s / max(n_workers, 1))
     wanted = min(_MOST_BATCHES, max(_FEWEST_BATCHES, int(_BUDGET_S / max(batch_s, 1e-6))))
     per_round = max(n_workers, 1)
-    return _N_WARMUPS + per_round * max(2, math.ceil(wanted / per_round))
+    return N_WARMUPS + per_round * max(2, math.ceil(wanted / per_round))

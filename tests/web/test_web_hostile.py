@@ -3,6 +3,7 @@
 import gc
 import json
 import struct
+import tempfile
 import tracemalloc
 import zlib
 
@@ -17,6 +18,7 @@ from traincast.cli.web_documents import presenters
 from traincast.errors import InputError
 from traincast.kernels.predictor import PLANS
 from traincast.trace.lowering.lower import LOWERED
+from traincast.web.annex import Annex
 from traincast.web.annex_worker import Worker
 from traincast.web.app import make_app
 from traincast.web.desk import KeptAnswers
@@ -140,6 +142,24 @@ def test_a_question_about_an_upload_has_a_time_limit_and_harms_nobody(trace_part
     assert late.status_code == 422
     assert late.json()["error"] == "The answer took longer than the 0.05 s that one about an upload may take."
     assert zoo.status_code == 200
+
+
+def test_the_worker_and_its_folder_end_with_the_server(trace_parts, monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    annex = Annex(presenters(), Limits())
+    asked = {"model": "upload-0", "on": ["T4"], "batch_size": 4}
+    question = json.dumps({"what": "forecast", "asked": asked, "log_name": ""}).encode()
+    assert b"mnist_cnn on T4" in annex.answer(question, packed(*trace_parts), b"")
+    process = annex.start()
+    assert (process.poll(), len(list(tmp_path.iterdir()))) == (None, 1)
+    process.stdin.close()  # what a server leaves behind that has no time to say goodbye
+    assert process.wait(timeout=20) == 0
+    assert list(tmp_path.iterdir()) == []
+    process = annex.start()
+    del annex
+    gc.collect()
+    assert process.poll() is not None
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_answer_that_is_too_large_is_not_sent(trace_parts):

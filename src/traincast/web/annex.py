@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 import weakref
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from traincast.errors import FileFormatError
@@ -31,8 +32,6 @@ class Annex:
 
     def __init__(self, present: Presenters, limits: Limits) -> None:
         self._limits = limits
-        self._folder = tempfile.mkdtemp(prefix="traincast-annex-")
-        weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._options = json.dumps(
             {
                 "presenters": present.names(),
@@ -43,21 +42,23 @@ class Annex:
         )
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        self._end: Callable[[], object] = bool  # ends the worker and what it leaves behind
 
     def start(self) -> subprocess.Popen[bytes]:
         """The worker, which is started if there is none."""
         with self._lock:
             if self._process is None or self._process.poll() is not None:
+                folder = tempfile.mkdtemp(prefix="traincast-annex-")
                 self._process = subprocess.Popen(
                     (sys.executable, "-m", "traincast.web.annex_worker", self._options),
-                    cwd=self._folder,
+                    cwd=folder,
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,
                     env=os.environ | QUIET,
                     start_new_session=True,
                 )
-                weakref.finalize(self, _end, self._process)
+                self._end = weakref.finalize(self, _end, self._process, folder)
             return self._process
 
     def answer(self, question: bytes, model: bytes, log: bytes) -> bytes:
@@ -76,7 +77,7 @@ class Annex:
             send(process.stdin, question, model, log)
             kind, content = receive(process.stdout)
         except (OSError, EOFError) as error:
-            _end(process)
+            self._end()
             raise FileFormatError(self._reason(is_late.is_set())) from error
         finally:
             clock.cancel()
@@ -90,7 +91,7 @@ class Annex:
         return "The upload could not be asked about: it is damaged, or needs more memory than a question may take."
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes], folder: str) -> None:
     process.kill()
     process.wait()
     for pipe in (process.stdin, process.stdout):
@@ -99,3 +100,4 @@ def _end(process: subprocess.Popen[bytes]) -> None:
                 pipe.close()
             except OSError:  # what was still to be written goes nowhere
                 continue
+    shutil.rmtree(folder, ignore_errors=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import sys
 from collections import OrderedDict
 from collections.abc import Callable
@@ -116,12 +117,19 @@ def serve(source: IO[bytes], sink: IO[bytes], worker: Worker) -> None:
 
 
 def main() -> None:
-    """The argument: limits and presenters as JSON. What anybody prints must not get between the replies."""
+    """The argument: limits and presenters as JSON. What anybody prints must not get between the replies.
+
+    Its folder goes with it: a server that was ended by a signal has no time for that.
+    """
     options = json.loads(sys.argv[1])
     limit_memory(options["memory_bytes"])
     sink = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    serve(sys.stdin.buffer, sink, Worker(options))
+    folder = Path.cwd()
+    try:
+        serve(sys.stdin.buffer, sink, Worker(options))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,19 @@
-"""Pictures of the page for docs/serve.md:  python benchmarks/web_screenshots.py [--browser /usr/bin/chromium]"""
+"""Pictures of the page and of a report for docs/:  python benchmarks/web_screenshots.py [--browser CHROMIUM]"""
 
 from __future__ import annotations
 
 import argparse
+import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from traincast.__main__ import run
 from web_speed import server, settle
 
-IMAGES = Path(__file__).parents[1] / "docs" / "images"
+IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
 DESKTOP = {"viewport": {"width": 1280, "height": 860}}
 SCREENS: dict[str, dict[str, Any]] = {
     "desktop": DESKTOP,
@@ -42,7 +45,20 @@ def main() -> None:
             page.screenshot(path=IMAGES / f"serve_{name}.png")
             if name == "desktop":
                 drop_log(page)
+        show_report(browser)
         browser.close()
+
+
+def show_report(browser: Browser) -> None:
+    """What a command writes, opened as a file."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)  # so that the command at the foot of the page is what a user would type
+        assert run(["explain", "resnet50", "--on", "T4", "--batch", "64", "--html", "report.html"]) == 0
+        page = browser.new_context(viewport={"width": 1280, "height": 1000}).new_page()
+        page.goto((Path(folder) / "report.html").as_uri())
+        expect(page.locator(".chart svg.main-svg").first).to_be_visible()
+        page.wait_for_timeout(400)
+        page.screenshot(path=IMAGES / "report.png", full_page=True)
 
 
 def drop_log(page: Page) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import itertools
 import os
 import platform
 import random
@@ -25,6 +26,7 @@ import httpx
 import psutil
 
 from traincast.report.files import write_file
+from traincast.trace.settings import OPTIMIZERS, PRECISIONS
 from traincast.units import show_duration
 
 PAGE = Path(__file__).parents[1] / "docs" / "serve.md"
@@ -54,8 +56,16 @@ def main() -> None:
             lines.append(row(name, times, CROWD_TARGET_S, failed))
             memory.append(process.memory_info().rss)
             print(lines[-1], flush=True)
+        asked = everything(url)
+        memory.append(process.memory_info().rss)
     shown = ", ".join(f"{size / 2**20:.0f}" for size in memory)
-    lines += ["", f"Memory of the server before the crowds and after each, MiB: {shown}.", "", machine()]
+    lines += [
+        "",
+        f"Memory of the server before the crowds, after each, and after {asked:,} further questions (every model in "
+        f"every precision with every optimizer), MiB: {shown}.",
+        "",
+        machine(),
+    ]
     print("\n".join(lines))
     if options.write:
         write(lines)
@@ -91,9 +101,10 @@ def one_client(url: str) -> list[str]:
             ("forecast of a zoo model, first question", {"on": ["T4"], "batch_size": 24}),
             ("the same at another batch", {"on": ["T4"], "batch_size": 40}),
             ("the same in amp-fp16", {"on": ["T4"], "batch_size": 24, "precision": "amp-fp16"}),
+            ("the same in bf16", {"on": ["A10"], "batch_size": 24, "precision": "bf16"}),
             (
-                "the same in bf16, which the server has not prepared",
-                {"on": ["A10"], "batch_size": 24, "precision": "bf16"},
+                "the same in bf16 with AdamW, which the server has not prepared",
+                {"on": ["A10"], "batch_size": 24, "precision": "bf16", "optimizer": "adamw"},
             ),
         ):
             times = {name: timed(client, f"{url}api/forecast", {"model": name, **question}) for name in names}
@@ -113,6 +124,19 @@ def one_client(url: str) -> list[str]:
             lines.append(row(f"{what} of resnet50", [timed(client, f"{url}api/{what}", one) for one in asked], None))
             print(lines[-1], flush=True)
     return lines
+
+
+def everything(url: str) -> int:
+    """Asks once about all that a graph is made for; how many questions that were."""
+    names = [model["name"] for model in httpx.get(f"{url}api/models").json()["models"]]
+    questions = [
+        {"model": name, "batch_size": 16, "on": ["T4"], "precision": precision, "optimizer": optimizer}
+        for precision, optimizer, name in itertools.product(PRECISIONS, OPTIMIZERS, names)
+    ]
+    with httpx.Client(timeout=60) as client:
+        for question in questions:
+            timed(client, f"{url}api/forecast", question)
+    return len(questions)
 
 
 def timed(client: httpx.Client, url: str, question: dict[str, Any]) -> float:

@@ -18,8 +18,10 @@ def run(arguments: Sequence[str]) -> int:
     """Run a command line and give its exit code; our errors become one line, bugs keep their traceback."""
     try:
         from traincast.cli.app import app_for
+        from traincast.cli.typed import TYPED
 
         try:
+            TYPED.set(tuple(arguments))
             app_for(arguments)(args=list(arguments), prog_name="traincast")
         finally:
             sys.stdout.flush()  # a closed pipe must show here, where it is handled, and not when Python exits

@@ -1,9 +1,14 @@
 """The last step of every command."""
 
+import datetime
+import html
 import json
+import shlex
 
 import pytest
 
+from traincast import __version__
+from traincast.__main__ import run
 from traincast.cli.show import show
 from traincast.errors import InputError
 from traincast.report import png as png_module
@@ -32,6 +37,15 @@ def test_where_the_page_is_goes_to_stderr_so_that_json_stays_json(capsys, tmp_pa
     json.loads(captured.out)
     assert captured.err == f"Wrote {path}\n"
     assert path.read_text().startswith("<!DOCTYPE html>")
+
+
+def test_a_page_says_how_to_make_it_again(tmp_path, capsys):
+    path = tmp_path / "my page.html"
+    command = ["memory", "mnist_cnn", "--batch", "8", "--html", str(path)]
+    assert run(command) == 0
+    today = datetime.date.today().isoformat()
+    assert f"Made with traincast {__version__} on {today}: traincast memory mnist_cnn --batch 8" in path.read_text()
+    assert html.escape(shlex.quote(str(path))) in path.read_text()
 
 
 def test_every_chart_becomes_an_image(capsys, tmp_path, monkeypatch):

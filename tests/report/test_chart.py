@@ -142,3 +142,11 @@ def test_lines_that_share_a_colour_differ_in_their_dash():
     series = tuple(Series(name=f"s{number}", x=[1, 2], y=[1.0, number]) for number in range(9))
     data = to_figure(a_chart(series=series, y_show="ratio"), with_title=False)["data"]
     assert [trace.get("line", {}).get("dash") for trace in data] == [None] * 7 + ["dash"] * 2
+
+
+def test_a_reference_line_that_a_log_axis_cannot_show_is_left_out():
+    lines = tuple(ReferenceLine(value=value, label=f"at {value}") for value in (0.0, -1.0, GIB))
+    for log_y, shown in ((True, ["at 1073741824"]), (False, ["at 0.0", "at -1.0", "at 1073741824"])):
+        layout = to_figure(a_chart(reference_lines=lines, log_y=log_y), with_title=False)["layout"]
+        assert [label["text"] for label in layout["annotations"]] == shown
+        assert len(layout["shapes"]) == len(shown)

@@ -93,3 +93,9 @@ def test_the_figures_on_the_page_are_valid_json():
 
 def test_light_and_dark_readers_are_both_served():
     assert "prefers-color-scheme: dark" in to_html(a_document())
+
+
+def test_where_it_comes_from_is_at_its_foot():
+    page = to_html(a_document(), provenance=f"Made with {EVIL}")
+    assert f"Made with {EVIL}" in Tags(page).text
+    assert "<footer>" not in to_html(a_document())

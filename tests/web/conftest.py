@@ -38,6 +38,12 @@ def running(limits=None):
         listening.close()
 
 
+@pytest.fixture
+def run_server():
+    """For servers with limits of their own."""
+    return running
+
+
 @pytest.fixture(scope="session")
 def server():
     """One with short patience, for those who try it."""

@@ -34,5 +34,7 @@ def test_a_port_that_is_taken_is_one_sentence(capsys):
 
 
 def test_an_address_that_is_none_is_one_sentence(capsys):
+    assert run(["serve", "--host", ""]) == 2
+    assert capsys.readouterr().err.startswith("Error: --host cannot be empty: ")
     assert run(["serve", "--host", "no such host"]) == 2
     assert capsys.readouterr().err.startswith("Error: Cannot listen on no such host, port 8000: ")

@@ -3,6 +3,7 @@
 import pytest
 
 import traincast as tc
+from traincast.web.answers import ANSWERS
 
 _RUN = {"model": "resnet18", "batch_size": 32, "n_samples": 50_000, "n_epochs": 3}
 _STEP = {"model": "resnet18", "batch_size": 32}
@@ -112,9 +113,24 @@ def test_what_is_no_json_is_told_so(client):
     assert reply.json()["error"]
 
 
-def test_the_same_question_is_worked_on_once(client):
-    question = {**_STEP, "on": ["V100-PCIe-32GB"]}
-    assert ask(client, "forecast", **question) == ask(client, "forecast", **question)
+def test_the_same_question_is_worked_on_once(client, monkeypatch):
+    worked, answer = [], ANSWERS["memory"]
+    monkeypatch.setitem(ANSWERS, "memory", lambda asked, given: worked.append(asked) or answer(asked, given))
+    question = {**_STEP, "on": "V100-PCIe-32GB", "batch_size": 37}
+    assert ask(client, "memory", **question) == ask(client, "memory", **question)
+    assert len(worked) == 1
+
+
+def test_a_plan_is_of_steps_as_they_are_run(client):
+    plain, compiled = (
+        ask(client, "plan", **_RUN, max_gpus=1, max_nodes=1, provider="AWS", compiled=compiled)
+        for compiled in (False, True)
+    )
+    assert plain["data"]["cheapest"] != compiled["data"]["cheapest"]
+
+
+def test_a_price_of_nothing_is_refused_as_the_document_says(client):
+    assert "greater than 0" in problem(client, "forecast", **_STEP, on=["T4"], price_usd_per_hour=0)
 
 
 def test_a_question_that_is_too_long_is_not_read(client):

@@ -149,6 +149,68 @@ def test_a_dropped_log_shows_where_the_run_ends(page, page_address):
     expect(page.locator("#converge .problem")).to_have_text("'empty.csv' is empty.", timeout=_PATIENCE_MS)
 
 
+def test_with_an_earlier_log_the_forecast_tells_when_the_target_is_reached(page, page_address, tmp_path, context):
+    (tmp_path / "earlier.csv").write_text(_LOG)
+    page.goto(page_address + _QUICK)
+    answered(page, "cifar_resnet20")
+    page.get_by_role("spinbutton", name="Target").fill("0.8")
+    page.get_by_label("Log of an earlier run").set_input_files(tmp_path / "earlier.csv")
+    expect(page.locator("#curve-hint")).to_have_text("Told by earlier.csv.", timeout=_PATIENCE_MS)
+    expect(card(page, "to-target")).to_be_visible(timeout=_PATIENCE_MS)
+    other = context.new_page()
+    other.goto(page.url)
+    expect(card(other, "to-target")).to_have_text(card(page, "to-target").text_content(), timeout=_PATIENCE_MS)
+    other.close()
+
+
+def test_a_log_that_has_grown_is_to_be_chosen_again(page, page_address, tmp_path):
+    log = tmp_path / "run.csv"
+    log.write_text(_LOG)
+    page.goto(page_address + _QUICK)
+    page.get_by_label("Drop a training log here").set_input_files(log)
+    expect(page.locator("#converge h3").first).to_have_text("Where run.csv will end", timeout=_PATIENCE_MS)
+    log.write_text(_LOG + "400,0.94,100\n")
+    page.get_by_role("spinbutton", name="Steps of the run").fill("2000")
+    page.get_by_role("spinbutton", name="Steps of the run").press("Tab")
+    sentence = "run.csv has changed since it was chosen: choose it or drop it again."
+    expect(page.locator("#converge .problem")).to_have_text(sentence, timeout=_PATIENCE_MS)
+
+
+def test_a_question_that_is_taken_back_is_not_waited_for(page, page_address):
+    page.goto(page_address + _QUICK)
+    answered(page, "cifar_resnet20")
+    page.route("**/api/forecast", lambda _: None)  # never answered
+    page.get_by_role("spinbutton", name="Batch").fill("32")
+    page.get_by_role("spinbutton", name="Batch").press("Tab")
+    answer = page.locator("#forecast .answer")
+    expect(answer).to_have_attribute("aria-busy", "true", timeout=_PATIENCE_MS)
+    page.get_by_role("button", name="Remove T4").click()
+    expect(answer).to_have_text("Add a device or a machine first.", timeout=_PATIENCE_MS)
+    assert answer.get_attribute("aria-busy") is None
+    assert "waiting" not in answer.get_attribute("class")
+
+
+def test_a_field_that_cannot_be_right_is_named_and_old_answers_go(page, page_address):
+    page.goto(page_address + _QUICK)
+    answered(page, "cifar_resnet20")
+    page.get_by_role("spinbutton", name="Batch").fill("0")
+    page.get_by_role("spinbutton", name="Batch").press("Tab")
+    expect(page.locator("#status")).to_have_text(re.compile("^Batch: .*1"), timeout=_PATIENCE_MS)
+    expect(page.locator("#forecast .problem")).to_have_text(re.compile("^Batch: "))
+    expect(page.locator(".card")).to_have_count(0)
+    page.get_by_role("spinbutton", name="Batch").fill("16")
+    page.get_by_role("spinbutton", name="Batch").press("Tab")
+    answered(page, "cifar_resnet20")
+
+
+def test_a_plan_is_asked_for_the_step_that_is_chosen(page, page_address):
+    page.goto(page_address + _SMALL)
+    answered(page, "cifar_resnet20")
+    with page.expect_request("**/api/plan", timeout=_PATIENCE_MS) as asked:
+        page.get_by_label("under torch.compile").check()
+    assert asked.value.post_data_json["compiled"] is True
+
+
 def test_on_a_phone_nothing_runs_over_the_edge_by_day_and_by_night(browser, page_address):
     context = browser.new_context(viewport={"width": 360, "height": 740}, is_mobile=True, has_touch=True)
     page = context.new_page()

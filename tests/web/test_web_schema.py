@@ -25,7 +25,7 @@ def operations(page_address):
     return {f"{one.method.upper()} {one.path}": one for one in found}
 
 
-_UPLOADS = ("POST /api/models", "POST /api/converge")
+_UPLOADS = ("POST /api/models", "POST /api/logs", "POST /api/converge")
 _OTHERS = ("GET /api/models", "GET /api/devices", *(f"POST /api/{what}" for what in _NAMES))
 
 
@@ -67,7 +67,7 @@ _STRATEGY = {"strategy": st.sampled_from(["ddp", "dp", "mirrored", "fsdp", "zero
 _QUESTIONS = {
     "forecast": st.fixed_dictionaries(
         {**_STEP, **_HOW, **_LENGTH, **_STRATEGY, "on": st.lists(_PLACES, min_size=1, max_size=3)},
-        optional={"accumulation_steps": st.sampled_from([1, 2, 3, 16]), "price_usd_per_hour": st.floats(0, 10_000)},
+        optional={"accumulation_steps": st.sampled_from([1, 2, 3, 16]), "price_usd_per_hour": st.floats(1e-6, 10_000)},
     ),
     "memory": st.fixed_dictionaries({**_STEP, "on": st.none() | _PLACES}),
     "layers": st.fixed_dictionaries({**_STEP, "on": st.none() | _PLACES}),
@@ -79,6 +79,8 @@ _QUESTIONS = {
     "plan": st.fixed_dictionaries(
         {**_STEP, "n_samples": st.integers(1, 10**12), "n_epochs": st.integers(1, 100_000)},
         optional={
+            **_HOW,
+            **_STRATEGY,
             "deadline_s": st.floats(1e-3, 1e9),
             "budget_usd": st.floats(1e-3, 1e9),
             "max_gpus": st.integers(1, 4),

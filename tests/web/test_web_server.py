@@ -4,13 +4,21 @@ import asyncio
 import contextlib
 import socket
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
+from starlette.exceptions import HTTPException
 
+import traincast as tc
+from traincast.cli.web_documents import presenters
 from traincast.errors import BusyError
-from traincast.web.desk import Gate
+from traincast.web.desk import Desk, Gate
+from traincast.web.limits import Limits
+from traincast.web.questions import QUESTIONS
+from traincast.web.shelf import Shelf
 
+_ESTABLISHED = 1
 _QUESTION = {"model": "resnet18", "batch_size": 8, "on": ["T4"]}
 
 
@@ -24,6 +32,12 @@ def talk(address, data, *, patience_s=10.0):
         while piece := connection.recv(65536):
             received += piece
     return received, time.monotonic() - started
+
+
+@pytest.fixture
+def saved_model(tmp_path):
+    tc.load_model("gpt2-xl").save(tmp_path / "mine.trace")
+    return (tmp_path / "mine.trace").read_bytes()
 
 
 @pytest.fixture(autouse=True)
@@ -80,6 +94,80 @@ def test_a_huge_request_is_refused_before_it_is_sent(server):
     head = b"POST /api/models?name=x.onnx HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n"
     received, _ = talk(server, head)
     assert received.startswith(b"HTTP/1.1 413")
+
+
+def is_dead(connection, patience_s):
+    """Whether the other side has ended the connection, without reading what it sent."""
+    until = time.monotonic() + patience_s
+    while time.monotonic() < until:
+        if connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] != _ESTABLISHED:
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def asks_and_does_not_read(address):
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connection.connect(address)
+    connection.sendall(b"GET /plotly.min.js HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    return connection
+
+
+def test_who_does_not_read_the_reply_is_not_waited_for(server):
+    with asks_and_does_not_read(server) as connection:
+        assert is_dead(connection, patience_s=10)
+
+
+def test_who_reads_slowly_gets_all_of_it(server):
+    """In three times the patience of the server, but always some of it."""
+    with asks_and_does_not_read(server) as connection:
+        received, reader = b"", connection.makefile("rb")
+        while b"\r\n\r\n" not in received:
+            received += reader.readline()
+        length = int(received.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
+        n_read = 0
+        while n_read < length:
+            n_read += len(reader.read(min(length // 10 + 1, length - n_read)))
+            time.sleep(0.18)
+    assert n_read == length > 10**6
+
+
+def test_who_waits_for_a_reader_does_not_send_slowly(run_server, saved_model):
+    """Three come at once and one is read at a time, for longer than a body may take."""
+    with run_server(Limits(body_s=1.0, n_readers=1)) as (host, port):
+        url = f"http://{host}:{port}/api/models?name=mine.trace"
+        with ThreadPoolExecutor(3) as crowd:
+            replies = list(crowd.map(lambda _: httpx.post(url, content=saved_model, timeout=60), range(3)))
+    assert [reply.status_code for reply in replies] == [200, 200, 200]
+
+
+def test_more_visitors_than_there_is_room_for_are_told_so(run_server):
+    with run_server(Limits(n_connections=3, idle_s=5.0)) as address:
+        held = [socket.create_connection(address) for _ in range(3)]
+        time.sleep(0.3)
+        received, _ = talk(address, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        for connection in held:
+            connection.close()
+        time.sleep(0.3)
+        again, _ = talk(address, b"GET /icon.svg HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+    assert received.startswith(b"HTTP/1.1 503")
+    assert b"more visitors than it can answer now" in received
+    assert again.startswith(b"HTTP/1.1 200")
+
+
+def test_who_has_gone_is_not_worked_for():
+    worked = []
+
+    async def ask():
+        desk = Desk(Shelf(most=1, most_bytes=1), presenters(), Limits())
+        asked = QUESTIONS["memory"](model="mnist_cnn")
+        with pytest.raises(HTTPException, match="gone"):
+            await desk.answer("memory", asked, is_gone=lambda: asyncio.sleep(0, True))
+        worked.append(await desk.answer("memory", asked, is_gone=lambda: asyncio.sleep(0, False)))
+
+    asyncio.run(ask())
+    assert b"mnist_cnn" in worked[0]
 
 
 def test_who_comes_after_a_full_queue_is_told_to_try_again():

@@ -25,6 +25,10 @@ def upload(client, name, content, **options):
     return client.post("/api/models", params={"name": name, **options}, content=content)
 
 
+def title_of(client, model):
+    return client.post("/api/forecast", json={"model": model, "on": ["T4"]}).json()["title"]
+
+
 def refused(client, name, content):
     reply = upload(client, name, content)
     assert reply.status_code == 422, reply.text
@@ -61,6 +65,9 @@ def test_a_hugging_face_config_is_captured(client):
     assert reply.status_code == 200, reply.text
     found = reply.json()
     assert found["kind"] == "config"
+    assert title_of(client, found["id"]) == "GPT2LMHeadModel on T4, batch 32"
+    again = upload(client, "config.json", " " * 100 + json.dumps(config), seqlen=32).json()
+    assert again["id"] == found["id"]
     assert found["n_parameters"] == 1000 * 64 + 64 * 64 + 2 * (12 * 64**2 + 13 * 64) + 2 * 64
 
 
@@ -68,6 +75,8 @@ def test_an_onnx_file_is_captured(client):
     reply = upload(client, "net.onnx", _onnx_network())
     assert reply.status_code == 200, reply.text
     assert (reply.json()["kind"], reply.json()["n_parameters"]) == ("onnx", 8 * 4)
+    assert title_of(client, reply.json()["id"]) == "net on T4, batch 32"
+    assert upload(client, "net.onnx", _onnx_network()).json()["id"] == reply.json()["id"]
 
 
 def test_an_onnx_file_cannot_name_other_files(client):
@@ -119,7 +128,8 @@ class _Bomb:
         ("config.json", b'{"model_type": ', "config.json"),
         ("net.onnx", b"\x00\x01garbage" * 50, "net.onnx"),
         ("cut.trace", b"traincast-trace 1\nabc", "truncated or damaged"),
-        ("bomb.trace", _BOMB, "truncated or damaged"),
+        ("bomb.trace", _BOMB, "'bomb.trace' unpacks to more than 64 MiB, the most that a trace may take."),
+        ("config.json", b" " * 300 + b"[1]", "is no JSON object"),
         ("nothing.onnx", b"", "'nothing.onnx' is empty."),
     ],
 )
@@ -131,7 +141,7 @@ def test_what_takes_too_long_or_too_much_memory_is_ended():
     config = {"model_type": "gpt2", "n_layer": 100_000, "n_embd": 64, "n_head": 2}
     with TestClient(make_app(presenters(), limits=Limits(reading_s=3.0)), base_url="http://localhost") as hasty:
         assert refused(hasty, "config.json", json.dumps(config)) == "'config.json' took longer than 3 s to read."
-    tight = Limits(reading_memory_bytes=200 * 2**20)
+    tight = Limits(reading_memory_bytes=200 * 2**20, trace_memory_bytes=2**30)
     with TestClient(make_app(presenters(), limits=tight), base_url="http://localhost") as small:
         assert "memory" in refused(small, "bomb.trace", _BOMB)
 
@@ -185,3 +195,35 @@ def test_a_log_without_numbers_is_told_so(client, content, words):
 )
 def test_a_file_name_is_shown_and_never_opened(given, shown):
     assert plain_name(given) == shown
+
+
+def test_a_target_of_no_loss_at_all_is_answered(client):
+    steep = "step,loss\n" + "".join(f"{step},{8.0 / step:.6f}\n" for step in range(1, 80))
+    reply = client.post("/api/converge", params={"name": "run.csv", "target": 0, "total_steps": 200}, content=steep)
+    assert reply.status_code == 200, reply.text
+    assert reply.json()["charts"][0]["figure"]["layout"]["yaxis"]["type"] == "log"
+
+
+def test_with_the_log_of_an_earlier_run_a_forecast_tells_when_the_target_is_reached(client):
+    kept = client.post("/api/logs", params={"name": "earlier.csv"}, content=_LOG).json()
+    assert (kept["name"], kept["metrics"]) == ("earlier.csv", ["loss"])
+    question = {"model": "resnet18", "on": ["T4"], "batch_size": 32, "n_samples": 50_000}
+    plain = client.post("/api/forecast", json=question).json()["data"]["forecasts"][0]
+    reply = client.post("/api/forecast", json={**question, "target": {"log": kept["id"], "value": 0.8}})
+    assert reply.status_code == 200, reply.text
+    found = reply.json()["data"]["forecasts"][0]
+    assert found["step_s"] == plain["step_s"]
+    assert found["to_target"]["log"] == "earlier.csv"
+    assert found["to_target"]["updates"]["p50"] == pytest.approx(617, rel=0.15)  # 0.5 + 4/(1 + k/50) = 0.8
+    assert found["to_target"]["total_s"]["p50"] == pytest.approx(617 * found["step_s"], rel=0.2)
+    assert "to target" in {row["label"] for row in reply.json()["cards"][0]["rows"]}
+
+
+def test_a_log_that_is_none_is_not_kept(client):
+    reply = client.post("/api/logs", params={"name": "run.csv"}, content=bytes(range(256)))
+    assert reply.status_code == 422
+    assert "run.csv" in reply.json()["error"]
+    reply = client.post(
+        "/api/forecast", json={"model": "resnet18", "on": ["T4"], "target": {"log": "log-0", "value": 1}}
+    )
+    assert reply.json()["error"] == "The upload 'log-0' is not kept any more: upload the file again."

@@ -149,18 +149,14 @@ def device_memory_bytes(settings: ScalingSettings, on: str) -> float:
 
 def peak_bytes(trace: Trace, batch_size: int, settings: ScalingSettings, on: str) -> int:
     """Of one device in a step of so many samples."""
-    import numpy as np
-
     from traincast.hardware.catalog import find_device
-    from traincast.memory.overhead import overhead_of
-    from traincast.memory.timeline import peak_bytes as tracked_bytes
+    from traincast.memory.overhead import reported_bytes
     from traincast.trace.lowering.lower import lower
 
     is_cpu = on == THIS_MACHINE and settings.device == "cpu"
     device = find_device("generic-cpu") if is_cpu else _device(settings, on)
     graph = lower(trace, target="cpu" if is_cpu else "cuda", settings=trace.defaults)
-    peak = int(tracked_bytes(graph, np.array([batch_size]))[0])
-    return peak + overhead_of(graph, batch_size, device=device).total_bytes
+    return reported_bytes(graph, batch_size, device=device)
 
 
 def _place(settings: ScalingSettings, on: str, n_devices: int) -> str | Cluster | _Unknown:

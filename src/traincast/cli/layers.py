@@ -190,8 +190,9 @@ def _notes(trace: "Trace", batch: int, device: "Device | None", precision: str) 
 def data_of(
     trace: "Trace", batch: int, rows: "tuple[Layer, ...]", peak: float | None, device: "Device | None"
 ) -> dict[str, Any]:
-    from dataclasses import asdict
+    from dataclasses import fields
 
+    names = [field.name for field in fields(rows[0])] if rows else []
     return {
         "model": trace.name,
         "batch_size": batch,
@@ -203,7 +204,7 @@ def data_of(
         "assumptions": trace.assumptions,
         "device": device.name if device else None,
         "layers": [
-            asdict(layer)
+            {name: getattr(layer, name) for name in names}
             | {
                 "flop": layer.flop,
                 "moved_bytes": layer.moved_bytes,

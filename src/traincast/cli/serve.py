@@ -28,6 +28,8 @@ def serve(
         raise MissingExtraError("The page", extra="web") from error
     from traincast.web.limits import MIB, Limits
 
+    if not host:
+        raise InputError("--host cannot be empty: give an address such as 127.0.0.1, or 0.0.0.0 to let others in.")
     try:
         listening = bound_socket(host, port)
     except OSError as error:

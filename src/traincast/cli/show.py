@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from traincast.cli.typed import TYPED
 from traincast.errors import InputError
 
 if TYPE_CHECKING:
@@ -44,9 +45,21 @@ def write_files(document: Document, *, html: Path | None = None, png: Path | Non
         from traincast.report.files import write_file
         from traincast.report.html import to_html
 
-        typer.echo(f"Wrote {write_file(html, to_html(document))}", err=True)
+        typer.echo(f"Wrote {write_file(html, to_html(document, provenance=_provenance()))}", err=True)
     if png is not None:
         _write_images(document, png)
+
+
+def _provenance() -> str:
+    """How to get the same page again: version, day and command."""
+    import datetime
+    import shlex
+
+    from traincast import __version__
+
+    typed = TYPED.get()
+    how = f": {shlex.join(['traincast', *typed])}" if typed else "."
+    return f"Made with traincast {__version__} on {datetime.date.today().isoformat()}{how}"
 
 
 def _text(document: Document) -> str:

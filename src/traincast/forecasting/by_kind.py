@@ -42,22 +42,28 @@ def predicted_by_kind(question: Question) -> WorkByKind:
     micro = np.array([question.micro_batch_size])
     known = device_times(question, micro)
     graph = known.graph
-    flop, moved = op_flop(graph, micro)[0], op_bytes(graph, micro)[0]
-    found: dict[str, dict[str, KindTime]] = defaultdict(lambda: defaultdict(KindTime))
-    for op, kind in enumerate(op_kinds(graph)):
-        if kind in (OpKind.VIEW, OpKind.ALLOCATION):
-            continue
-        phase = Phase(int(graph.op_phase[op]))
-        is_update = phase == Phase.OPTIMIZER
-        n_times = 1 if is_update else question.accumulation_steps
-        own = KindTime(
-            n_times * float(known.times.seconds[0, op]),
-            n_times * float(known.times.compute_s[0, op]),
-            n_times * float(flop[op]),
-            n_times * float(moved[op]),
-        )
-        found[phase.name.lower()][OpKind.OPTIMIZER.value if is_update else kind.value] += own
-    return {phase: dict(kinds) for phase, kinds in found.items()}
+    groups: dict[tuple[str, str], int] = {}
+    phases = graph.op_phase.tolist()
+    group_of = np.array([_group(*op, groups) for op in zip(phases, op_kinds(graph), strict=True)], dtype=np.int64)
+    n_times = np.where(graph.op_phase == Phase.OPTIMIZER, 1, question.accumulation_steps)
+    columns = (known.times.seconds[0], known.times.compute_s[0], op_flop(graph, micro)[0], op_bytes(graph, micro)[0])
+    sums = [np.bincount(group_of, weights=n_times * column, minlength=1 + len(groups)) for column in columns]
+    found: dict[str, dict[str, KindTime]] = defaultdict(dict)
+    for (phase, kind), group in groups.items():
+        found[phase][kind] = KindTime(*(float(each[group]) for each in sums))
+    return dict(found)
+
+
+_PHASES = {int(phase): phase.name.lower() for phase in Phase}
+_NO_GROUP = 0
+
+
+def _group(phase: int, kind: OpKind, groups: dict[tuple[str, str], int]) -> int:
+    """The number of an op's group, which is a new one where there was none like it."""
+    if kind in (OpKind.VIEW, OpKind.ALLOCATION):
+        return _NO_GROUP
+    told = OpKind.OPTIMIZER if phase == Phase.OPTIMIZER else kind
+    return groups.setdefault((_PHASES[phase], told.value), 1 + len(groups))
 
 
 def by_kind(work: WorkByKind) -> dict[str, KindTime]:

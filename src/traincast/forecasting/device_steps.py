@@ -54,6 +54,7 @@ class DeviceSteps:
                 bound_by=bound_by[place],
                 host_s=float(timeline.host_s[place]),
                 device_s=float(timeline.device_s[place]),
+                compute_s=float(timeline.compute_s[place]),
                 log_sd=float(self.log_sd[place]),
                 is_covered=self.is_covered,
                 method_warnings=self.method_warnings,

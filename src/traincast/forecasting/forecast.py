@@ -14,8 +14,7 @@ from traincast.forecasting.question import Question
 from traincast.forecasting.split_memory import split_memory_bytes
 from traincast.forecasting.spread import LINK_LOG_SD
 from traincast.lognormal import p90_factor
-from traincast.memory.overhead import overhead_of
-from traincast.memory.timeline import peak_bytes
+from traincast.memory.overhead import reported_bytes
 from traincast.scaling.held_memory import held_bytes_change
 from traincast.scaling.model_parallel import WHOLE
 from traincast.trace.flop import op_flop
@@ -64,6 +63,7 @@ class Forecast:
     bound_by: str  # "compute" | "memory" | "host" | "input" | "communication"
     host_s: float  # what the host works on a step
     device_s: float  # what the device works on it
+    compute_s: float  # and what of that more FLOP/s would shrink
     log_sd: float  # of the step without waiting for input
     is_covered: NDArray[np.bool_]  # ops of the lowered graph that the method has a figure for
     method_warnings: tuple[str, ...] = field(default=())
@@ -140,9 +140,8 @@ class Forecast:
         question, graph = self.question, self.question.graph
         if question.split != WHOLE:
             return split_memory_bytes(question)
-        tracked = int(peak_bytes(graph, np.array([question.micro_batch_size]))[0])
-        allowance = overhead_of(graph, question.micro_batch_size, device=question.device)
-        return tracked + allowance.total_bytes + held_bytes_change(question.strategy, graph, question.n_devices)
+        reported = reported_bytes(graph, question.micro_batch_size, device=question.device)
+        return reported + held_bytes_change(question.strategy, graph, question.n_devices)
 
     @property
     def fits(self) -> bool:

@@ -13,6 +13,11 @@ from traincast.kernels.method import OpTimes
 from traincast.kernels.seconds import Plan, kernel_seconds, plan_of
 from traincast.kernels.table import KernelTable, kernel_table
 from traincast.trace.graph import Graph, Ints
+from traincast.trace.kept import Kept
+from traincast.units import MIB
+
+# Some six hundred: one takes about as much as a graph, and there are as many as graphs times devices.
+PLANS: Kept[KernelTable, Plan] = Kept(64 * MIB, lambda plan: plan.n_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,10 +53,9 @@ class Traincast:
 
     def _plan(self, table: KernelTable, device: Device, *, tf32: bool) -> Plan:
         """Made once a graph and device: a sweep asks for many batch sizes, and so do people."""
-        key = (device, self.layout, tf32, self.coefficients)
-        plan = table.plans.get(key)
-        if plan is None:
+
+        def make() -> Plan:
             limits = ceilings(DeviceFigures.of(device), self.coefficients)
-            plan = plan_of(table.kinds, limits, self.coefficients, layout=self.layout, tf32=tf32)
-            table.plans[key] = plan
-        return plan
+            return plan_of(table.kinds, limits, self.coefficients, layout=self.layout, tf32=tf32)
+
+        return PLANS.get(table, (device, self.layout, tf32, self.coefficients), make)

@@ -7,7 +7,7 @@ on the batch size is found first, as a plan, and serves all batch sizes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 
 import numpy as np
 
@@ -47,6 +47,18 @@ class Plan:
     fast_item: Floats
     transform_passes: float
     transform_s: float
+
+    @property
+    def n_bytes(self) -> int:
+        """What its arrays take in memory."""
+        return array_bytes(self)
+
+
+def array_bytes(value: object) -> int:
+    """Of an array, or of all that are in the fields of a dataclass."""
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    return sum(array_bytes(getattr(value, one.name)) for one in fields(value)) if is_dataclass(value) else 0
 
 
 def plan_of(kinds: Kinds, limits: Ceilings, coefficients: Coefficients, *, layout: str, tf32: bool) -> Plan:

@@ -7,14 +7,12 @@ devices; the table is built once a graph.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traincast.kernels.kernels_of import SIZES, Kernel, kernels_of
-from traincast.kernels.seconds import Plan
 from traincast.kernels.ways import Kinds, group_width
 from traincast.trace.graph import Floats, Graph, Ints
 from traincast.trace.kinds import OpKind, op_kinds
@@ -39,7 +37,6 @@ class KernelTable:
     more_kernels: tuple[tuple[Ints, Ints], ...]  # the ops that have a second or third kernel, and which
     is_silent: NDArray[np.bool_]  # ops that only the host sees: views, allocations
     is_covered: NDArray[np.bool_]
-    plans: dict[Hashable, Plan] = field(default_factory=dict)  # by what they were made for
 
     @property
     def n_kernels(self) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from traincast.hardware.device import Device
-from traincast.memory.overhead import Overhead, overhead_of
+from traincast.memory.overhead import Overhead, overhead_of, reported_bytes
 from traincast.memory.timeline import alive_bytes_by_kind
 from traincast.trace.check import MAX_BATCH_SIZE, check_batch_size
 from traincast.trace.graph import Graph, Ints, Phase, StorageKind
@@ -137,9 +137,7 @@ def largest_batch_size(graph: Graph, device: Device) -> int:
     """The largest batch whose step fits; 0 if none does. Bytes never fall with the batch, so bisection finds it."""
 
     def fits(batch_size: int) -> bool:
-        peak = int(alive_bytes_by_kind(graph, batch_size).sum(axis=0).max(initial=0))
-        total = peak + overhead_of(graph, batch_size, device=device).total_bytes
-        return total <= device.usable_memory_bytes
+        return reported_bytes(graph, batch_size, device=device) <= device.usable_memory_bytes
 
     if not fits(1):
         return 0

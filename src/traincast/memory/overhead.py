@@ -6,13 +6,14 @@ chosen in the light of what others report; they are shown apart from the tracked
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass
 
 import numpy as np
 
 from traincast.hardware.device import Device
-from traincast.memory.timeline import alive_bytes
-from traincast.trace.graph import Graph
+from traincast.memory.timeline import Alive, alive_at
+from traincast.trace.graph import Graph, Ints
 from traincast.trace.kinds import OpKind, op_kinds
 from traincast.trace.traffic import tensor_bytes
 from traincast.units import MIB
@@ -42,8 +43,17 @@ class Overhead:
         return self.context_bytes + self.workspace_bytes + self.allocator_bytes
 
 
-def overhead_of(graph: Graph, batch_size: int, *, device: Device | None) -> Overhead:
-    """The allowance for a lowered step on a device; without one, on a GPU of no particular kind."""
+def reported_bytes(graph: Graph, batch_size: int, *, device: Device | None) -> int:
+    """What the device is expected to report at the peak of a lowered step: its tensors and the allowance."""
+    alive = alive_at(graph, batch_size)
+    return alive.peak_bytes + overhead_of(graph, batch_size, device=device, alive=alive).total_bytes
+
+
+def overhead_of(graph: Graph, batch_size: int, *, device: Device | None, alive: Alive | None = None) -> Overhead:
+    """The allowance for a lowered step on a device; without one, on a GPU of no particular kind.
+
+    `alive` is what `alive_at` says of the same step, where that is known already.
+    """
     kind = device.kind if device is not None else "gpu"
     if kind == "cpu":
         return Overhead(context_bytes=_CONTEXT_BYTES["cpu"], workspace_bytes=0, allocator_bytes=0)
@@ -52,26 +62,32 @@ def overhead_of(graph: Graph, batch_size: int, *, device: Device | None) -> Over
     return Overhead(
         context_bytes=_CONTEXT_BYTES["gpu"],
         workspace_bytes=cublas + _convolution_workspace_bytes(graph, batch_size),
-        allocator_bytes=_allocator_bytes(graph, batch_size),
+        allocator_bytes=_allocator_bytes(graph, alive or alive_at(graph, batch_size)),
     )
 
 
 def _convolution_workspace_bytes(graph: Graph, batch_size: int) -> int:
     """cuDNN's fast algorithms want scratch space of about the size of what a convolution writes: the largest one."""
-    kinds = op_kinds(graph)
-    ops = [op for op, kind in enumerate(kinds) if kind in (OpKind.CONVOLUTION, OpKind.CONVOLUTION_BACKWARD)]
-    if not ops:
-        return 0
-    outputs = graph.op_outputs
-    written = [outputs.values[outputs.start[op]] for op in ops]
-    return int(tensor_bytes(graph, np.array([batch_size]))[0, written].max())
+    if graph not in _written:
+        _written[graph] = _find_written(graph)
+    written = _written[graph]
+    return int(tensor_bytes(graph, np.array([batch_size]))[0, written].max()) if len(written) else 0
 
 
-def _allocator_bytes(graph: Graph, batch_size: int) -> int:
+_written: weakref.WeakKeyDictionary[Graph, Ints] = weakref.WeakKeyDictionary()
+
+
+def _find_written(graph: Graph) -> Ints:
+    """The first output of every convolution."""
+    wanted = (OpKind.CONVOLUTION, OpKind.CONVOLUTION_BACKWARD)
+    ops = np.array([op for op, kind in enumerate(op_kinds(graph)) if kind in wanted], dtype=np.int64)
+    first: Ints = graph.op_outputs.values[graph.op_outputs.start[ops]]
+    return first
+
+
+def _allocator_bytes(graph: Graph, alive: Alive) -> int:
     """Rounding of every block that is alive at the peak, and fragmentation of what comes and goes."""
-    batch = np.array([batch_size])
-    peak = int(alive_bytes(graph, batch)[0].argmax())
-    sizes = graph.storage_bytes(batch)[0]
+    peak, sizes = alive.peak_op, alive.sizes
     is_alive = (graph.storage_alloc <= peak) & (graph.storage_free > peak)
     rounding = (-sizes[is_alive] % _BLOCK_BYTES).sum()
     moving = sizes[is_alive & (graph.storage_alloc >= 0)].sum()

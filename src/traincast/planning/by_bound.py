@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from traincast.forecasting.by_kind import by_kind, predicted_by_kind
 from traincast.forecasting.forecast import Forecast
 
 BOUNDS = ("compute", "memory", "host", "communication", "input")
@@ -10,9 +9,7 @@ BOUNDS = ("compute", "memory", "host", "communication", "input")
 
 def seconds_by_bound(forecast: Forecast) -> dict[str, float]:
     """They add up to the step. 'host' is where the device waits for it; in a pipeline also for other stages."""
-    work = by_kind(predicted_by_kind(forecast.question)).values()
-    work_s = sum(time.seconds for time in work)
-    compute_fraction = sum(time.compute_s for time in work) / work_s if work_s else 0.0
+    compute_fraction = forecast.compute_s / forecast.device_s if forecast.device_s else 0.0
     outside_s = forecast.exposed_communication_s + forecast.input_wait_s
     device_s = min(forecast.device_s, forecast.step_s - outside_s)
     return {

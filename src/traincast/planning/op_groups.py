@@ -83,14 +83,26 @@ class ModuleGroup:
 
 def op_groups(question: Question) -> tuple[OpGroup, ...]:
     """All work of a step, longest first."""
-    found: dict[tuple[str, str, str, str], Work] = defaultdict(Work)
-    for key, work in _ops(question):
-        found[key] = found[key] + work
+    keys, columns = _ops(question)
+    numbers: dict[_Key, int] = {}
+    group_of = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
+    sums = np.array([np.bincount(group_of, weights=column, minlength=len(numbers)) for column in columns])
     groups = [
-        OpGroup(name=name, kind=kind, phase=phase, module=module, work=work)
-        for (name, kind, phase, module), work in found.items()
+        OpGroup(name=name, kind=kind, phase=phase, module=module, work=_work(sums[:, number].tolist()))
+        for (name, kind, phase, module), number in numbers.items()
     ]
     return tuple(sorted(groups, key=lambda group: -group.work.seconds))
+
+
+def _work(column: list[float]) -> Work:
+    n_ops, compute_s, memory_s, launch_s, host_s, n_flop, n_drawn_flop, n_bytes = column
+    return Work(
+        n_ops=round(n_ops),
+        by_bound_s=(compute_s, memory_s, launch_s, host_s),
+        n_flop=n_flop,
+        n_drawn_flop=n_drawn_flop,
+        n_bytes=n_bytes,
+    )
 
 
 def module_groups(groups: Iterable[OpGroup]) -> tuple[ModuleGroup, ...]:
@@ -119,39 +131,35 @@ def _opened(by_path: dict[tuple[str, ...], Work], depth: int, most_s: float) -> 
     return rows
 
 
-def _ops(question: Question) -> Iterable[tuple[tuple[str, str, str, str], Work]]:
+_Key = tuple[str, str, str, str]  # name, kind, phase, module
+
+
+def _ops(question: Question) -> tuple[list[_Key], Floats]:
+    """What ops are called, and one row a number of theirs (as `_work` takes them). Those that nothing waits for go."""
     micro = np.array([question.micro_batch_size])
     known = device_times(question, micro)
-    graph, times = known.graph, known.times
-    flop, moved = op_flop(graph, micro)[0], op_bytes(graph, micro)[0]
-    seconds, compute_s = times.seconds[0], times.compute_s[0]
+    graph, kinds = known.graph, op_kinds(known.graph)
+    seconds, flop = known.times.seconds[0], op_flop(graph, micro)[0]
     wait_s = _waits(known.timeline.finished_s[0], seconds)
-    written = _elements_written(graph, question.micro_batch_size)
+    written = graph.op_outputs.sums(graph.numel(micro)[0].astype(np.float64))
+    is_launch = seconds < 2 * _launch_s(question)
+    launched_s = np.where(is_launch, seconds, 0.0)
+    computed_s = np.where(is_launch, 0.0, known.times.compute_s[0])
+    by_bound_s = (computed_s, seconds - computed_s - launched_s, launched_s, wait_s)
+    drawn = np.where(flop > 0, flop, written)
+    rows = np.array([np.ones(graph.n_ops), *by_bound_s, flop, drawn, op_bytes(graph, micro)[0]])
+    rows *= np.where(graph.op_phase == Phase.OPTIMIZER, 1, question.accumulation_steps)
+    is_silent = np.array([kind in (OpKind.VIEW, OpKind.ALLOCATION) for kind in kinds], dtype=bool)
+    shown = np.flatnonzero(~is_silent | (wait_s > 0))
     patterns = [pattern_of(module.path) for module in question.trace.modules]
-    launch_s = _launch_s(question)
-    for op, kind in enumerate(op_kinds(graph)):
-        if kind in (OpKind.VIEW, OpKind.ALLOCATION) and not wait_s[op]:
-            continue
-        phase = Phase(int(graph.op_phase[op]))
-        n_times = 1 if phase == Phase.OPTIMIZER else question.accumulation_steps
-        own_s, own_flop = float(seconds[op]), float(flop[op])
-        launched_s = own_s if own_s < 2 * launch_s else 0.0
-        computed_s = 0.0 if launched_s else float(compute_s[op])
-        work = Work(
-            n_ops=n_times,
-            by_bound_s=(
-                n_times * computed_s,
-                n_times * (own_s - computed_s - launched_s),
-                n_times * launched_s,
-                n_times * float(wait_s[op]),
-            ),
-            n_flop=n_times * own_flop,
-            n_drawn_flop=n_times * (own_flop or float(written[op])),
-            n_bytes=n_times * float(moved[op]),
-        )
-        module = UPDATE if phase == Phase.OPTIMIZER else patterns[graph.op_module[op]]
-        name = graph.name_of(op).removeprefix("aten.").removeprefix("traincast.")
-        yield (name, kind.value, phase.name.lower(), module), work
+    return [_key(graph, op, kinds[op], patterns) for op in shown.tolist()], rows[:, shown]
+
+
+def _key(graph: Graph, op: int, kind: OpKind, patterns: list[str]) -> _Key:
+    phase = Phase(int(graph.op_phase[op]))
+    module = UPDATE if phase == Phase.OPTIMIZER else patterns[graph.op_module[op]]
+    name = graph.name_of(op).removeprefix("aten.").removeprefix("traincast.")
+    return name, kind.value, phase.name.lower(), module
 
 
 def pattern_of(path: str) -> str:
@@ -170,8 +178,3 @@ def _launch_s(question: Question) -> float:
     if not isinstance(question.method, Traincast) or question.device.prices:
         return 0.0
     return float(np.exp(question.method.coefficients["launch_s"]))
-
-
-def _elements_written(graph: Graph, batch_size: int) -> Floats:
-    numel = graph.numel(np.array([batch_size]))[0].astype(np.float64)
-    return np.array([sum(numel[tensor] for tensor in outputs) for outputs in graph.op_outputs.rows()])

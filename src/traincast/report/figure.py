@@ -33,6 +33,7 @@ def to_figure(chart: Chart, *, with_title: bool) -> dict[str, Any]:
     """Data and layout for plotly. Each axis is divided by one unit, which joins its label: 'memory (GiB)'."""
     x_size, x_unit = _axis_unit(_x_values(chart), chart.x_show)
     y_size, y_unit = (x_size, x_unit) if chart.diagonal else _axis_unit(_y_values(chart), chart.y_show)
+    lines = [line for line in chart.reference_lines if _has_place(line, chart)]
     legend_px = _LEGEND_ROW_PX * _legend_rows(chart)
     layout: dict[str, Any] = {
         "xaxis": _axis(chart.x_label, x_unit, is_log=chart.log_x),
@@ -45,8 +46,8 @@ def to_figure(chart: Chart, *, with_title: bool) -> dict[str, Any]:
         "showlegend": len(chart.series) > 1,
         "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0},
         "margin": {"l": 70, "r": 20, "t": legend_px + (60 if with_title else 10), "b": 60},
-        "shapes": [_line(line, x_size, y_size) for line in chart.reference_lines] + _diagonal(chart, x_size),
-        "annotations": [_label(line, chart, x_size, y_size) for line in chart.reference_lines],
+        "shapes": [_line(line, x_size, y_size) for line in lines] + _diagonal(chart, x_size),
+        "annotations": [_label(line, chart, x_size, y_size) for line in lines],
     }
     if with_title:
         layout["title"] = {"text": _escaped(chart.title), "y": 0.97, "yanchor": "top"}
@@ -157,6 +158,11 @@ def _y_values(chart: Chart) -> list[Any]:
 
 def _is_finite(value: Any) -> bool:
     return value is not None and not isinstance(value, str) and math.isfinite(value)
+
+
+def _has_place(line: ReferenceLine, chart: Chart) -> bool:
+    """A log axis ends above 0: a target of no loss at all is not on it."""
+    return line.value > 0 or not (chart.log_x if line.axis == "x" else chart.log_y)
 
 
 def _line(line: ReferenceLine, x_size: float, y_size: float) -> dict[str, Any]:

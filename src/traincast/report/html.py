@@ -18,14 +18,16 @@ if TYPE_CHECKING:
     from traincast.report.table import Table
 
 
-def to_html(document: Document) -> str:
-    """The whole page as text."""
+def to_html(document: Document, *, provenance: str = "") -> str:
+    """The whole page as text; `provenance` says at its foot where it comes from."""
     body = [f"<h1>{escape(document.title)}</h1>"]
     if document.subtitle:
         body.append(f'<p class="subtitle">{escape(document.subtitle)}</p>')
     body += [_chart(chart, number) for number, chart in enumerate(document.charts)]
     body += [_table(table, with_title=table.title != document.title) for table in document.tables]
     body.append(_notes(document.notes))
+    if provenance:
+        body.append(f"<footer>{escape(provenance)}</footer>")
     if document.charts:
         body += _scripts(document.charts)
     return PAGE.format(title=escape(document.title), style=STYLE, body="\n".join(part for part in body if part))

@@ -47,6 +47,8 @@ td.text { overflow-wrap: break-word; max-width: 26rem; }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 tbody tr:nth-child(even) { background: var(--stripe); }
 .notes { color: var(--quiet); font-size: .9rem; padding-left: 1.2rem; max-width: 48rem; }
+footer { margin-top: 2.5rem; padding-top: .75rem; border-top: 1px solid var(--line); color: var(--quiet);
+  font-size: .85rem; overflow-wrap: anywhere; }
 @media print { .scroll { overflow: visible; } main { max-width: none; padding: 0; } }
 """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from traincast.trace.trace import Module, Parameter, Trace
 
 MAX_BATCH_SIZE = 10**7  # above it int64 products of large layers could overflow, and nobody means it
+_LONGEST = 2**39
 
 
 def check_batch_size(batch_size: object) -> int:
@@ -44,7 +46,9 @@ def check_graph(graph: Graph, *, where: str) -> None:
         and _offsets(graph.op_outputs.start, n_ops, len(graph.op_outputs.values)),
         "tensor dtypes": _within(graph.tensor_dtype, 14, n_tensors),
         "tensor storages": _within(graph.tensor_storage, n_storages, n_tensors),
-        "dimensions": _offsets(graph.dim_start, n_tensors, n_dims) and len(graph.dim_slope) == n_dims,
+        "dimensions": _offsets(graph.dim_start, n_tensors, n_dims)
+        and len(graph.dim_slope) == n_dims
+        and all(_are_sizes(part) for part in (graph.dim_base, graph.dim_slope)),
         "strides": _offsets(graph.stride_start, n_tensors, n_strides) and len(graph.stride_slope) == n_strides,
         "storage owners": _within(graph.storage_owner, n_tensors, n_storages),
         "storage kinds": _within(graph.storage_kind, 7, n_storages),
@@ -61,6 +65,11 @@ def _within(values: Ints, limit: int, length: int | None = None) -> bool:
     if length is not None and len(values) != length:
         return False
     return bool(np.all((values >= 0) & (values < limit)))
+
+
+def _are_sizes(values: Ints) -> bool:
+    """No tensor has a longer side, and times the largest batch it is still an int64."""
+    return bool(np.all((values >= -_LONGEST) & (values <= _LONGEST)))
 
 
 def _offsets(start: Ints, n_rows: int, n_values: int) -> bool:
@@ -81,12 +90,27 @@ def check_trace(trace: Trace, *, where: str) -> None:
         "gradients": _within(trace.gradient_of.ravel(), n_tensors),
         "modules": all(_is_module(module, n_tensors) for module in trace.modules),
         "parameters": all(_is_parameter(parameter, n_tensors) for parameter in trace.parameters),
-        "names": all(isinstance(name, str) for name in (*graph.names, *trace.call_functions, *trace.assumptions)),
+        "names": all(_is_text(name) for name in _texts(trace)),
         "attributes": all(isinstance(value, dict) for value in graph.parsed_attributes),
     }
     broken = [name for name, holds in rules.items() if not holds]
     if broken:
         raise FileFormatError(f"{where} is damaged: its {', '.join(broken)} do not fit together. Save the trace again.")
+
+
+def _texts(trace: Trace) -> Iterator[object]:
+    """Everything in words that somebody may be shown."""
+    yield trace.name
+    yield from (*trace.graph.names, *trace.graph.attributes, *trace.call_functions)
+    yield from (*trace.assumptions, *trace.uncosted_ops, *trace.provenance, *trace.provenance.values())
+
+
+def _is_text(value: object) -> bool:
+    """JSON can hold half a character (a lone surrogate), which no page and no terminal can show."""
+    try:
+        return isinstance(value, str) and value.encode() is not None
+    except UnicodeEncodeError:
+        return False
 
 
 def _is_tensor(number: object, n_tensors: int, *, smallest: int = 0) -> bool:
@@ -96,9 +120,9 @@ def _is_tensor(number: object, n_tensors: int, *, smallest: int = 0) -> bool:
 def _is_module(module: Module, n_tensors: int) -> bool:
     ends = all(_is_tensor(tensor, n_tensors, smallest=-1) for tensor in (module.input, module.output))
     owns = all(_is_tensor(tensor, n_tensors) for tensor in module.parameters)
-    return isinstance(module.path, str) and isinstance(module.kind, str) and ends and owns
+    return _is_text(module.path) and _is_text(module.kind) and ends and owns
 
 
 def _is_parameter(parameter: Parameter, n_tensors: int) -> bool:
     has_gradient = _is_tensor(parameter.gradient, n_tensors, smallest=-1)
-    return isinstance(parameter.name, str) and _is_tensor(parameter.tensor, n_tensors) and has_gradient
+    return _is_text(parameter.name) and _is_tensor(parameter.tensor, n_tensors) and has_gradient

@@ -17,11 +17,12 @@ from traincast.trace.check import check_trace
 from traincast.trace.graph import Graph, Ragged
 from traincast.trace.settings import Settings
 from traincast.trace.trace import Module, Parameter, Trace
+from traincast.units import MIB
 
 MAGIC = b"traincast-trace "
 VERSION = 1
 SUFFIX = ".trace"
-_MAX_BYTES = 2**30  # a file that unpacks to more is not a trace
+MOST_BYTES = 2**30  # a file that unpacks to more is not a trace
 _INTEGERS = (np.int8, np.int16, np.int32, np.int64)
 
 
@@ -46,8 +47,8 @@ def is_trace(path: Path) -> bool:
         return file.read(len(MAGIC)) == MAGIC
 
 
-def parse_trace(content: bytes, *, where: str) -> Trace:
-    """The trace in the bytes of a file; `where` names it in errors."""
+def parse_trace(content: bytes, *, where: str, most_bytes: int = MOST_BYTES) -> Trace:
+    """The trace in the bytes of a file; `where` names it in errors. It is refused unread if it takes `most_bytes`."""
     head, newline, body = content.partition(b"\n")
     if not newline or not head.startswith(MAGIC):
         raise FileFormatError(f"{where} is not a traincast trace: 'trace.save(path)' writes one.")
@@ -57,7 +58,7 @@ def parse_trace(content: bytes, *, where: str) -> Trace:
             f"{where} is a trace of format {version}, but this traincast reads format {VERSION}: capture it again."
         )
     try:
-        return _unpack(_decompress(body), where)
+        return _unpack(_decompress(body, where, most_bytes), where, most_bytes)
     except (
         zlib.error,
         struct.error,
@@ -72,12 +73,18 @@ def parse_trace(content: bytes, *, where: str) -> Trace:
         raise FileFormatError(f"{where} is truncated or damaged ({error}): save the trace again.") from error
 
 
-def _decompress(body: bytes) -> bytes:
+def _decompress(body: bytes, where: str, most_bytes: int) -> bytes:
     stream = zlib.decompressobj()
-    content = stream.decompress(body, _MAX_BYTES)
+    content = stream.decompress(body, most_bytes)
+    if not stream.eof and len(content) >= most_bytes:
+        raise _too_large(where, most_bytes)
     if not stream.eof:
         raise ValueError("the compressed part ends early")
     return content
+
+
+def _too_large(where: str, most_bytes: int) -> FileFormatError:
+    return FileFormatError(f"{where} unpacks to more than {most_bytes // MIB:,} MiB, the most that a trace may take.")
 
 
 def _arrays(graph: Graph) -> dict[str, np.ndarray[Any, Any]]:
@@ -122,14 +129,18 @@ def _smallest(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     raise AssertionError("int64 holds every int64")
 
 
-def _unpack(content: bytes, where: str) -> Trace:
+def _unpack(content: bytes, where: str, most_bytes: int) -> Trace:
     (length,) = struct.unpack_from("<Q", content)
     header = json.loads(content[8 : 8 + length])
-    offset, arrays = 8 + length, {}
+    offset, arrays, n_bytes = 8 + length, {}, 0
     for name, dtype, count in header["arrays"]:
         if np.dtype(dtype).kind != "i" or count < 0:
             raise ValueError(f"array {name} is not a list of integers")
-        arrays[name] = np.frombuffer(content, dtype=dtype, count=count, offset=offset).astype(np.int64)
+        packed = np.frombuffer(content, dtype=dtype, count=count, offset=offset)
+        n_bytes += count * np.dtype(np.int64).itemsize
+        if n_bytes > most_bytes:
+            raise _too_large(where, most_bytes)
+        arrays[name] = packed.astype(np.int64)
         offset += count * np.dtype(dtype).itemsize
     graph = _graph(header, arrays)
     trace = Trace(

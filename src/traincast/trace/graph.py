@@ -8,7 +8,7 @@ dtype changes the bytes; it is alive from the op that allocated it until just be
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import IntEnum
 from functools import cached_property
 from itertools import pairwise
@@ -69,6 +69,14 @@ class Ragged:
     def lengths(self) -> Ints:
         return np.diff(self.start)
 
+    def sums(self, of: Floats) -> Floats:
+        """What the members of each list have together; lists along the last axis."""
+        total = np.zeros((*of.shape[:-1], len(self)))
+        filled = np.flatnonzero(self.lengths)
+        if len(filled):
+            total[..., filled] = np.add.reduceat(of[..., self.values], self.start[filled], axis=-1)
+        return total
+
 
 @dataclass(frozen=True, eq=False)
 class Graph:
@@ -108,6 +116,14 @@ class Graph:
     @property
     def n_storages(self) -> int:
         return len(self.storage_owner)
+
+    @cached_property
+    def n_bytes(self) -> int:
+        """What its arrays take in memory."""
+        values = [getattr(self, field.name) for field in fields(self)]
+        arrays = [value for value in values if isinstance(value, np.ndarray)]
+        arrays += [array for value in values if isinstance(value, Ragged) for array in (value.start, value.values)]
+        return sum(array.nbytes for array in arrays)
 
     def name_of(self, op: int) -> str:
         return self.names[self.op_name[op]]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 
 from traincast.trace.dtypes import ITEM_BYTES
-from traincast.trace.graph import Floats, Graph, Ints
+from traincast.trace.graph import Floats, Graph, Ints, Ragged
 from traincast.trace.kinds import OpKind, op_kinds
 
 _SILENT = {OpKind.VIEW, OpKind.ALLOCATION}
@@ -32,16 +34,7 @@ _OVERWRITES = {
 
 def op_bytes(graph: Graph, batch_sizes: Ints) -> Floats:
     """One row a batch size, one column an op."""
-    sizes = tensor_bytes(graph, np.asarray(batch_sizes, dtype=np.int64))
-    reads, writes = _touched(graph)
-    moved = np.zeros((len(batch_sizes), graph.n_ops))
-    for op, (read, written) in enumerate(zip(reads, writes, strict=True)):
-        touched = read + written
-        if len(touched) == 1:
-            moved[:, op] = sizes[:, touched[0]]
-        elif touched:
-            moved[:, op] = sizes[:, touched].sum(axis=1)
-    return moved
+    return _touched(graph).sums(tensor_bytes(graph, np.asarray(batch_sizes, dtype=np.int64)))
 
 
 def tensor_bytes(graph: Graph, batch_sizes: Ints) -> Floats:
@@ -62,21 +55,28 @@ def _distinct_elements(graph: Graph, batch_sizes: Ints) -> Floats:
     return counts
 
 
-def _touched(graph: Graph) -> tuple[list[list[int]], list[list[int]]]:
-    """The tensors that each op reads and writes."""
-    reads: list[list[int]] = []
-    writes: list[list[int]] = []
+_known: weakref.WeakKeyDictionary[Graph, Ragged] = weakref.WeakKeyDictionary()
+
+
+def _touched(graph: Graph) -> Ragged:
+    """The tensors that each op reads and then those that it writes, found once a graph."""
+    known = _known.get(graph)
+    if known is None:
+        known = _known[graph] = Ragged.of(_find_touched(graph))
+    return known
+
+
+def _find_touched(graph: Graph) -> list[list[int]]:
+    found: list[list[int]] = []
     rows = zip(op_kinds(graph), graph.op_name.tolist(), graph.op_inputs.rows(), graph.op_outputs.rows(), strict=True)
     for kind, name, inputs, outputs in rows:
         if kind in _SILENT:
-            reads.append([])
-            writes.append([])
+            found.append([])
             continue
         read = list(dict.fromkeys(inputs))
         if graph.names[name] in _PICKS_ROWS:
             read = [*read[1:], *outputs]
         elif graph.names[name] in _OVERWRITES:
             read = read[1:]
-        reads.append(read)
-        writes.append(outputs)
-    return reads, writes
+        found.append(read + outputs)
+    return found

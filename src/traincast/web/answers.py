@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from traincast.web.cards import cards_of
@@ -10,6 +11,9 @@ from traincast.web.places import device_of, place_of, place_to_scale
 from traincast.web.presenting import Presenters, shown
 
 if TYPE_CHECKING:
+    from traincast.convergence.logs.log import Log
+    from traincast.convergence.watching import Status
+    from traincast.planning.answer import Answer
     from traincast.trace.trace import Trace
     from traincast.web.questions import (
         ExplainQuestion,
@@ -21,11 +25,21 @@ if TYPE_CHECKING:
     )
 
 
-def answer_forecast(asked: ForecastQuestion, trace: Trace, present: Presenters) -> bytes:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What the names of a question stand for. `end` is where the log of its target will end."""
+
+    trace: Trace
+    present: Presenters
+    log: Log | None = None
+    end: Status | None = None
+
+
+def answer_forecast(asked: ForecastQuestion, given: Given) -> bytes:
     from traincast.api.answering import answers
 
     found = answers(
-        trace,
+        given.trace,
         list(dict.fromkeys(place_of(on) for on in asked.on)),
         [asked.batch_size],
         accumulation_steps=asked.accumulation_steps,
@@ -34,20 +48,29 @@ def answer_forecast(asked: ForecastQuestion, trace: Trace, present: Presenters) 
         **asked.length,
         **asked.settings,
     )
-    return shown(present.forecast(found), {"forecasts": [one.to_dict() for one in found]}, cards_of(found))
+    found = tuple(_with_target(one, given.end) for one in found)
+    return shown(given.present.forecast(found), {"forecasts": [one.to_dict() for one in found]}, cards_of(found))
 
 
-def answer_memory(asked: MemoryQuestion, trace: Trace, present: Presenters) -> bytes:
+def _with_target(found: Answer, end: Status | None) -> Answer:
+    from traincast.planning.to_target import time_to_target
+
+    return found if end is None else replace(found, to_target=time_to_target(found.forecast, end))
+
+
+def answer_memory(asked: MemoryQuestion, given: Given) -> bytes:
     from traincast.api.models import estimate_memory
 
+    trace = given.trace
     on = None if asked.on is None else device_of(asked.on)
     found = estimate_memory(trace, asked.batch_size, on=on, **asked.settings)
-    return shown(present.memory(found, trace.assumptions), found.to_dict())
+    return shown(given.present.memory(found, trace.assumptions), found.to_dict())
 
 
-def answer_layers(asked: LayersQuestion, trace: Trace, present: Presenters) -> bytes:
+def answer_layers(asked: LayersQuestion, given: Given) -> bytes:
     from traincast.hardware.catalog import find_device
 
+    trace, present = given.trace, given.present
     device = None if asked.on is None else find_device(device_of(asked.on))
     precision = trace.defaults.override(asked.precision, asked.optimizer).precision
     rows, peak = trace.layers(asked.batch_size), device.peak_flop_per_s(precision) if device else None
@@ -55,19 +78,20 @@ def answer_layers(asked: LayersQuestion, trace: Trace, present: Presenters) -> b
     return shown(document, present.layers_data(trace, asked.batch_size, rows, peak, device))
 
 
-def answer_explain(asked: ExplainQuestion, trace: Trace, present: Presenters) -> bytes:
+def answer_explain(asked: ExplainQuestion, given: Given) -> bytes:
     from traincast.api.explaining import advise, explain
 
-    gap = explain(trace, place_of(asked.on), asked.batch_size, **asked.settings)
+    present = given.present
+    gap = explain(given.trace, place_of(asked.on), asked.batch_size, **asked.settings)
     advice = advise(gap.forecast)
     return shown(present.explain(gap, advice), present.explain_data(gap, advice))
 
 
-def answer_scale(asked: ScaleQuestion, trace: Trace, present: Presenters) -> bytes:
+def answer_scale(asked: ScaleQuestion, given: Given) -> bytes:
     from traincast.api.forecasts import scale
 
     found = scale(
-        trace,
+        given.trace,
         place_to_scale(asked.on),
         None if asked.n_devices is None else sorted(set(asked.n_devices)),
         batch_size=asked.batch_size,
@@ -76,17 +100,22 @@ def answer_scale(asked: ScaleQuestion, trace: Trace, present: Presenters) -> byt
         **asked.length,
         **asked.settings,
     )
-    return shown(present.scale(found), found.to_dict())
+    return shown(given.present.scale(found), found.to_dict())
 
 
-def answer_plan(asked: PlanQuestion, trace: Trace, present: Presenters) -> bytes:
+def answer_plan(asked: PlanQuestion, given: Given) -> bytes:
     from traincast.api.planning import plan
 
-    found = plan(trace, **asked.model_dump(exclude={"model"}))
-    return shown(present.plan(found), found.to_dict())
+    found = plan(
+        given.trace,
+        curve=given.log,
+        target_accuracy=None if asked.target is None else asked.target.value,
+        **asked.model_dump(exclude={"model", "target"}),
+    )
+    return shown(given.present.plan(found), found.to_dict())
 
 
-ANSWERS: dict[str, Callable[[Any, Trace, Presenters], bytes]] = {
+ANSWERS: dict[str, Callable[[Any, Given], bytes]] = {
     "forecast": answer_forecast,
     "memory": answer_memory,
     "layers": answer_layers,

@@ -13,14 +13,15 @@ from traincast import __version__
 from traincast.errors import BusyError, TraincastError
 from traincast.web import questions as ask
 from traincast.web import replies
-from traincast.web.desk import Desk, Gate
+from traincast.web.desk import Desk
 from traincast.web.guard import App, Guard
 from traincast.web.limits import Limits
 from traincast.web.page import page_files, send_file
 from traincast.web.presenting import Presenters
+from traincast.web.reception import Reception
 from traincast.web.registers import model_names, place_names
 from traincast.web.shelf import Shelf
-from traincast.web.uploads import plain_name, read_log, read_model
+from traincast.web.uploads import plain_name
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
     400: {"model": replies.Problem, "description": "The host or the body is not one that is read here"},
@@ -50,11 +51,13 @@ def make_app(present: Presenters, *, limits: Limits | None = None, host: str = "
         docs_url=None,  # FastAPI's pages load scripts from elsewhere
         redoc_url=None,
     )
-    shelf = Shelf(n_uploads=limits.n_uploads)
+    shelf = Shelf(most=limits.n_uploads, most_bytes=limits.kept_upload_bytes)
+    desk = Desk(shelf, present, limits)
     _add_errors(app)
     _add_names(app)
-    _add_questions(app, Desk(shelf, present, limits))
-    _add_uploads(app, shelf, present, limits)
+    for what in ask.QUESTIONS:
+        _add_question(app, what, desk)
+    _add_uploads(app, Reception(shelf, desk, limits), presenter=present.names()["converge"])
     _add_page(app)
     return Guard(app, limits=limits, host=host)
 
@@ -62,7 +65,7 @@ def make_app(present: Presenters, *, limits: Limits | None = None, host: str = "
 def _add_errors(app: FastAPI) -> None:
     async def ours(_request: Request, error: Exception) -> Response:
         is_busy = isinstance(error, BusyError)
-        sentence = " ".join(str(error).split())
+        sentence = " ".join(str(error).split()).encode(errors="replace").decode()
         headers = {"Retry-After": "3"} if is_busy else None
         return JSONResponse({"error": sentence}, status_code=429 if is_busy else 422, headers=headers)
 
@@ -98,47 +101,29 @@ def _add_names(app: FastAPI) -> None:
         return place_names()
 
 
-def _add_questions(app: FastAPI, desk: Desk) -> None:
-    """One route a question; each answers what the command of its name does."""
-
-    def reply(content: bytes) -> Response:
-        return Response(content, media_type="application/json")
-
-    @app.post("/api/forecast", responses=_ANSWER, tags=["questions"])
-    async def forecast(asked: ask.ForecastQuestion) -> Response:
-        """What will this run take: time, memory, money, energy?"""
-        return reply(await desk.answer("forecast", asked))
-
-    @app.post("/api/memory", responses=_ANSWER, tags=["questions"])
-    async def memory(asked: ask.MemoryQuestion) -> Response:
-        """Does one step fit, and which batch is the largest that does?"""
-        return reply(await desk.answer("memory", asked))
-
-    @app.post("/api/layers", responses=_ANSWER, tags=["questions"])
-    async def layers(asked: ask.LayersQuestion) -> Response:
-        """What does each layer ask for: shapes, parameters, flop, bytes?"""
-        return reply(await desk.answer("layers", asked))
-
-    @app.post("/api/explain", responses=_ANSWER, tags=["questions"])
-    async def explain(asked: ask.ExplainQuestion) -> Response:
-        """Why does a step take so long, and what would help?"""
-        return reply(await desk.answer("explain", asked))
-
-    @app.post("/api/scale", responses=_ANSWER, tags=["questions"])
-    async def scale(asked: ask.ScaleQuestion) -> Response:
-        """What do more devices bring?"""
-        return reply(await desk.answer("scale", asked))
-
-    @app.post("/api/plan", responses=_ANSWER, tags=["questions"])
-    async def plan(asked: ask.PlanQuestion) -> Response:
-        """What should be rented?"""
-        return reply(await desk.answer("plan", asked))
+_TOLD = {
+    "forecast": "What will this run take: time, memory, money, energy?",
+    "memory": "Does one step fit, and which batch is the largest that does?",
+    "layers": "What does each layer ask for: shapes, parameters, flop, bytes?",
+    "explain": "Why does a step take so long, and what would help?",
+    "scale": "What do more devices bring?",
+    "plan": "What should be rented?",
+}
 
 
-def _add_uploads(app: FastAPI, shelf: Shelf, present: Presenters, limits: Limits) -> None:
-    gate = Gate(limits.n_readers, limits.n_readers_waiting)
-    presenter = f"{present.converge.__module__}:{present.converge.__qualname__}"
+def _add_question(app: FastAPI, what: str, desk: Desk) -> None:
+    """One route a question; it answers what the command of its name does."""
 
+    async def answer(asked: ask.Question, request: Request) -> Response:
+        return Response(await desk.answer(what, asked, request.is_disconnected), media_type="application/json")
+
+    answer.__annotations__["asked"] = ask.QUESTIONS[what]
+    app.add_api_route(
+        f"/api/{what}", answer, methods=["POST"], name=what, summary=_TOLD[what], responses=_ANSWER, tags=["questions"]
+    )
+
+
+def _add_uploads(app: FastAPI, reception: Reception, *, presenter: str) -> None:
     @app.post("/api/models", responses=_ERRORS, openapi_extra=_BODY, tags=["uploads"])
     async def upload_model(
         request: Request,
@@ -153,24 +138,17 @@ def _add_uploads(app: FastAPI, shelf: Shelf, present: Presenters, limits: Limits
         """
         options = {"seqlen": seqlen, "image_size": image_size, "n_classes": n_classes}
         given = {option: value for option, value in options.items() if value is not None}
-        title = plain_name(name)
-        async with gate.enter():
-            content, trace, kind = await read_model(request, title, given, limits)
-        return replies.Uploaded(
-            id=shelf.put(content, trace),
-            name=title,
-            kind=kind,
-            n_parameters=trace.n_parameters,
-            n_ops=trace.graph.n_ops,
-            assumptions=list(trace.assumptions),
-        )
+        return await reception.take_model(request, plain_name(name), given)
+
+    @app.post("/api/logs", responses=_ERRORS, openapi_extra=_BODY, tags=["uploads"])
+    async def upload_log(request: Request, name: FileName) -> replies.UploadedLog:
+        """Keeps the log of an earlier run, for questions with a target. The body is the log."""
+        return await reception.take_log(request, plain_name(name))
 
     @app.post("/api/converge", responses=_ANSWER, openapi_extra=_BODY, tags=["uploads"])
     async def converge(request: Request, asked: Annotated[ask.LogQuestion, Query()]) -> Response:
         """Where will this run end? The body is its log so far: CSV, JSON lines, TensorBoard, plain text and others."""
-        async with gate.enter():
-            content = await read_log(request, asked, presenter, limits)
-        return Response(content, media_type="application/json")
+        return Response(await reception.continue_log(request, asked, presenter), media_type="application/json")
 
 
 def _add_page(app: FastAPI) -> None:

@@ -39,6 +39,10 @@ def _rows(answer: Answer) -> list[dict[str, str]]:
         low, high = forecast.interval(name)
         spread = "" if low == high else f"{show_value(low, show)} to {show_value(high, show)}"
         rows.append({"label": label, "value": show_value(value, show), "detail": spread})
+    if answer.to_target is not None:
+        found = answer.to_target.total_s
+        spread = f"{show_value(found.p10, 'duration')} to {show_value(found.p90, 'duration')}"
+        rows.append({"label": "to target", "value": show_value(found.p50, "duration"), "detail": spread})
     usable = show_value(forecast.question.device.usable_memory_bytes, "bytes")
     verdict = f"fits in {usable}" if forecast.fits else f"does NOT fit in {usable}"
     rows.append({"label": "memory", "value": show_value(forecast.peak_memory_bytes, "bytes"), "detail": verdict})

@@ -1,20 +1,24 @@
 """Reads one uploaded file in a process of its own, which may run out of time or memory without harm to the server.
 
-It runs in an empty folder that holds the file and writes `result.json` beside it, and of a model `model.trace`.
+It runs in an empty folder that holds the file and writes a result beside it, of a model also its trace, or else the
+sentence that says why not.
 """
 
 from __future__ import annotations
 
-import importlib
 import json
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from traincast.errors import CaptureError, FileFormatError, InputError, TraincastError
 
-RESULT, TRACE, UPLOAD = "result.json", "model.trace", "upload"
+if TYPE_CHECKING:
+    from traincast.trace.trace import Trace
+
+RESULT, PROBLEM, TRACE, UPLOAD = "result.json", "problem.txt", "model.trace", "upload"
+_START_BYTES = 4096
 _PICKLES = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 _ZIP, _TRACE = b"PK\x03\x04", b"traincast-trace "
 
@@ -37,20 +41,12 @@ def kind_of(start: bytes, name: str) -> str:
     return "onnx"
 
 
-def read_model(options: dict[str, Any]) -> dict[str, Any]:
+def read_model(options: dict[str, Any]) -> bytes:
     """Captures the model, asks one question about it, and writes its trace."""
     from traincast.api.forecasts import forecast
-    from traincast.api.models import load_model
 
-    upload = Path(UPLOAD)
-    with upload.open("rb") as file:
-        kind = kind_of(file.read(64), options["name"])
-    path = upload.rename({"trace": "upload.trace", "config": "config.json", "onnx": "upload.onnx"}[kind])
-    trace = load_model(path.absolute(), **options["model_options"])
-    if trace.graph.n_ops > options["trace_ops"]:
-        raise InputError(
-            f"'{options['name']}' has {trace.graph.n_ops:,} ops: at most {options['trace_ops']:,} are kept."
-        )
+    trace, kind = _load(options)
+    _check_size(trace, options)
     try:
         forecast(trace, "T4", 8)  # a file can be well-formed and still describe nothing that trains
     except (ArithmeticError, ValueError, IndexError, KeyError) as error:
@@ -58,47 +54,108 @@ def read_model(options: dict[str, Any]) -> dict[str, Any]:
             raise
         raise CaptureError(f"'{options['name']}' describes no step that can be timed ({error}).") from error
     trace.save(TRACE)
-    return {"kind": kind}
+    told = {
+        "kind": kind,
+        "n_parameters": trace.n_parameters,
+        "n_ops": trace.graph.n_ops,
+        "assumptions": list(trace.assumptions),
+    }
+    return json.dumps(told).encode()
 
 
-def read_log(options: dict[str, Any]) -> dict[str, Any]:
+def _load(options: dict[str, Any]) -> tuple[Trace, str]:
+    """The trace and what it came from. A trace has its own name; others have the one of their file."""
+    from traincast.api.models import load_model
+    from traincast.trace.file import parse_trace
+
+    name, upload = options["name"], Path(UPLOAD)
+    with upload.open("rb") as file:
+        kind = kind_of(file.read(_START_BYTES), name)
+    if kind == "trace" and not options["model_options"]:
+        most = options["trace_memory_bytes"]
+        return parse_trace(upload.read_bytes(), where=f"'{name}'", most_bytes=most), kind
+    path = upload.rename({"trace": "upload.trace", "config": "config.json", "onnx": "upload.onnx"}[kind])
+    trace = load_model(path.absolute(), **options["model_options"])
+    stem = name.rpartition(".")[0] or name
+    if kind == "config":  # 'config' says nothing; the class in brackets does
+        architecture = trace.name.rpartition(" (")[2].removesuffix(")")
+        stem = architecture if stem == "config" else f"{stem} ({architecture})"
+    return replace(trace, name=stem), kind
+
+
+def _check_size(trace: Trace, options: dict[str, Any]) -> None:
+    """What the trace will take in memory: arrays as they are, and about what Python makes of its words."""
+    name, graph = options["name"], trace.graph
+    if graph.n_ops > options["trace_ops"]:
+        raise InputError(f"'{name}' has {graph.n_ops:,} ops: at most {options['trace_ops']:,} are kept.")
+    n_letters = sum(len(text) for text in (*graph.names, *graph.attributes, *trace.call_functions, *trace.assumptions))
+    n_letters += sum(len(module.path) + len(module.kind) for module in trace.modules)
+    n_rows = len(trace.modules) + len(trace.parameters) + sum(len(module.parameters) for module in trace.modules)
+    n_bytes = graph.n_bytes + trace.gradient_of.nbytes + trace.op_call.nbytes
+    n_bytes += _LETTER_BYTES * n_letters + _ROW_BYTES * n_rows
+    if n_bytes > options["trace_memory_bytes"]:
+        most = f"{options['trace_memory_bytes'] // 2**20} MiB"
+        raise InputError(f"'{name}' takes {n_bytes / 2**20:,.0f} MiB in memory: at most {most} are kept.")
+
+
+_LETTER_BYTES, _ROW_BYTES = 16, 256  # attributes are JSON that is parsed; modules and parameters are objects
+
+
+def read_log(options: dict[str, Any]) -> bytes:
+    """Whether it is a log, and of what."""
+    from traincast.api.logs import read_log as read
+
+    log = read(UPLOAD)
+    found = {series.metric for series in log.series}
+    return json.dumps({"metrics": sorted(found)}).encode()
+
+
+def continue_log(options: dict[str, Any]) -> bytes:
     """Continues a log and shows where it ends."""
     from traincast.api.converging import converge
     from traincast.api.logs import read_log as read
-    from traincast.web.presenting import shown
+    from traincast.web.presenting import function_at, shown
 
-    module, _, function = options["presenter"].partition(":")
     status = converge(replace(read(UPLOAD), path=options["name"]), **options["asked"])
-    content = shown(getattr(importlib.import_module(module), function)([status]), status.to_dict())
-    result: dict[str, Any] = json.loads(content)
-    return result
+    return shown(function_at(options["presenter"])([status]), status.to_dict())
 
 
-_JOBS = {"model": read_model, "log": read_log}
+_JOBS = {"model": read_model, "log": read_log, "converge": continue_log}
 
 
 def main() -> None:
     """Arguments: the job, its options as JSON."""
     job, options = sys.argv[1], json.loads(sys.argv[2])
-    _limit(options["memory_bytes"], options["seconds"])
+    limit_memory(options["memory_bytes"])
+    limit_time(options["seconds"])
     try:
-        result = _JOBS[job](options)
+        content = _JOBS[job](options)
     except TraincastError as error:
-        result = {"error": str(error)}
+        Path(PROBLEM).write_text(str(error), encoding="utf-8", errors="replace")
     except (MemoryError, RecursionError):
-        result = {"error": f"'{options['name']}' needs more memory than an upload may take."}
-    Path(RESULT).write_text(json.dumps(result), encoding="utf-8")
+        sentence = f"'{options['name']}' needs more memory than an upload may take."
+        Path(PROBLEM).write_text(sentence, encoding="utf-8")
+    else:
+        Path(RESULT).write_bytes(content)
 
 
-def _limit(memory_bytes: int, seconds: float) -> None:
-    """Where the system can; elsewhere the parent's clock is what is left."""
+def limit_memory(n_bytes: int) -> None:
+    """Addresses of this process, where the system can."""
     try:
         import resource
     except ImportError:
         return
-    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
-    resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 2))
+    resource.setrlimit(resource.RLIMIT_AS, (n_bytes, n_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def limit_time(seconds: float) -> None:
+    """Of the processor, where the system can; elsewhere the parent's clock is what is left."""
+    try:
+        import resource
+    except ImportError:
+        return
+    resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 2))
 
 
 if __name__ == "__main__":

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING
 
 from anyio import CapacityLimiter, to_thread
+from starlette.exceptions import HTTPException
 
 from traincast.errors import BusyError
-from traincast.web.answers import ANSWERS
+from traincast.web.annex import Annex
+from traincast.web.answers import ANSWERS, Given
+from traincast.web.questions import target_of
+from traincast.web.shelf import Upload, is_upload, zoo_model
 
 if TYPE_CHECKING:
     from traincast.web.limits import Limits
     from traincast.web.presenting import Presenters
     from traincast.web.questions import Question
     from traincast.web.shelf import Shelf
+
+_GONE = 499  # nobody reads it
 
 
 class Gate:
@@ -41,40 +49,79 @@ class Gate:
 
 
 class Desk:
-    """Answers with what is on the shelf. Long questions go through a gate of their own, so that short ones pass."""
+    """Answers by name. Plans, and questions about uploads, have gates of their own, so that short ones pass."""
 
     def __init__(self, shelf: Shelf, present: Presenters, limits: Limits) -> None:
         self._shelf, self._present = shelf, present
-        self._gates = {True: Gate(1, limits.n_waiting), False: Gate(limits.n_workers, limits.n_waiting)}
-        self._threads = CapacityLimiter(limits.n_workers + 1)
-        self._most, self._most_bytes = limits.kept_answers, limits.kept_answer_bytes
-        self._kept: OrderedDict[tuple[str, str], bytes] = OrderedDict()
-        self._n_bytes = 0
+        self._annex = Annex(present, limits)
+        self._gates = {way: Gate(limits.n_workers, limits.n_waiting) for way in Way}
+        self._threads = CapacityLimiter(limits.n_workers * len(Way))
+        self._kept = KeptAnswers(most=limits.kept_answers, most_bytes=limits.kept_answer_bytes)
 
-    async def answer(self, what: str, asked: Question) -> bytes:
+    async def answer(self, what: str, asked: Question, is_gone: Callable[[], Awaitable[bool]]) -> bytes:
+        """The body of the reply. Who has gone while they waited is not worked for."""
         key = (what, asked.model_dump_json())
-        if (found := self._again(key)) is not None:
+        if (found := self._kept.get(key)) is not None:
             return found
-        async with self._gates[what == "plan"].enter():
-            if (found := self._again(key)) is not None:  # somebody asked the same while this one waited
+        way = _way(what, asked)
+        async with self._gates[way].enter():
+            if (found := self._kept.get(key)) is not None:  # somebody asked the same while this one waited
                 return found
-            work = partial(self._work, what, asked)
+            if await is_gone():
+                raise HTTPException(_GONE, "Whoever asked has gone.")
+            work = partial(self._work_on_upload if way is Way.UPLOAD else self._work, what, asked)
             content = await to_thread.run_sync(work, limiter=self._threads)
-        self._keep(key, content)
+        self._kept.put(key, content)
         return content
 
+    def expect_questions(self) -> None:
+        """Somebody has uploaded something, and will ask about it."""
+        self._annex.start()
+
     def _work(self, what: str, asked: Question) -> bytes:
-        return ANSWERS[what](asked, self._shelf.find(asked.model), self._present)
+        return ANSWERS[what](asked, Given(trace=zoo_model(asked.model), present=self._present))
 
-    def _again(self, key: tuple[str, str]) -> bytes | None:
-        if key not in self._kept:
+    def _work_on_upload(self, what: str, asked: Question) -> bytes:
+        target = target_of(asked)
+        model = self._shelf.find(asked.model).content if is_upload(asked.model) else b""
+        log = self._shelf.find(target.log) if target is not None else Upload("", b"")
+        question = {"what": what, "asked": asked.model_dump(), "log_name": log.name}
+        return self._annex.answer(json.dumps(question).encode(), model, log.content)
+
+
+class Way(Enum):
+    """How a question is answered."""
+
+    SHORT = "short"
+    PLAN = "plan"
+    UPLOAD = "upload"
+
+
+def _way(what: str, asked: Question) -> Way:
+    if is_upload(asked.model) or target_of(asked) is not None:
+        return Way.UPLOAD
+    return Way.PLAN if what == "plan" else Way.SHORT
+
+
+class KeptAnswers:
+    """Replies to the last questions, as many as fit."""
+
+    def __init__(self, *, most: int, most_bytes: int) -> None:
+        self._most, self._most_bytes = most, most_bytes
+        self._answers: OrderedDict[tuple[str, str], bytes] = OrderedDict()
+        self.n_bytes = 0
+
+    def get(self, key: tuple[str, str]) -> bytes | None:
+        if key not in self._answers:
             return None
-        self._kept.move_to_end(key)
-        return self._kept[key]
+        self._answers.move_to_end(key)
+        return self._answers[key]
 
-    def _keep(self, key: tuple[str, str], content: bytes) -> None:
-        self._n_bytes += len(content) - len(self._kept.pop(key, b""))
-        self._kept[key] = content
-        while len(self._kept) > self._most or self._n_bytes > self._most_bytes:
-            _, old = self._kept.popitem(last=False)
-            self._n_bytes -= len(old)
+    def put(self, key: tuple[str, str], content: bytes) -> None:
+        if len(content) > self._most_bytes // 4:  # it would push out everything else
+            return
+        self.n_bytes += len(content) - len(self._answers.pop(key, b""))
+        self._answers[key] = content
+        while len(self._answers) > self._most or self.n_bytes > self._most_bytes:
+            _, old = self._answers.popitem(last=False)
+            self.n_bytes -= len(old)

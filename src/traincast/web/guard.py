@@ -23,7 +23,8 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::[0-9]{1,5})?")
-UPLOAD_PATHS = ("/api/models", "/api/converge")
+UPLOAD_PATHS = ("/api/models", "/api/logs", "/api/converge")
+_PIECE_BYTES = 64 * 1024
 # Plotly writes its style sheet into the page, so styles may be inline; scripts may not.
 _HEADERS = {
     "Content-Security-Policy": (
@@ -44,13 +45,13 @@ class Guard:
 
     def __init__(self, app: App, *, limits: Limits, host: str) -> None:
         self._app, self._limits = app, limits
-        self._names = {"localhost", socket.gethostname().lower(), host.lower()}
+        self._names = {"localhost", socket.gethostname().lower(), host.lower()} - {""}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        send = _with_headers(send, is_kept=not scope["path"].startswith("/api/"))
+        send = _with_headers(_in_pieces(send), is_kept=not scope["path"].startswith("/api/"))
         problem = self._refused(Headers(scope=scope), scope["method"])
         if problem is None:
             await self._app(scope, self._limited(scope, receive), send)
@@ -73,16 +74,17 @@ class Guard:
         """Raises where the body is too long or too slow; the application makes a reply of that."""
         is_upload = scope["method"] == "POST" and scope["path"] in UPLOAD_PATHS
         most = self._limits.upload_bytes if is_upload else self._limits.question_bytes
-        until = time.monotonic() + self._limits.body_s
+        until: float | None = None  # the clock starts when somebody reads: who waits for a reader is not slow
         told = Headers(scope=scope).get("content-length", "0")
         n_bytes, is_whole = 0, False
 
         async def limited() -> Message:
-            nonlocal n_bytes, is_whole
+            nonlocal n_bytes, is_whole, until
             if is_whole:  # from now on only the end of the connection is waited for
                 return await receive()
             if not (told.isascii() and told.isdigit()) or int(told) > most:
                 raise _too_large(most)
+            until = time.monotonic() + self._limits.body_s if until is None else until
             try:
                 async with asyncio.timeout(until - time.monotonic()):
                     message = await receive()
@@ -108,6 +110,19 @@ def _is_address(name: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _in_pieces(send: Send) -> Send:
+    """A long body bit by bit, each when the one before has gone: who does not read costs no memory."""
+
+    async def sending(message: Message) -> None:
+        body = message.get("body", b"")
+        for start in range(0, len(body) - _PIECE_BYTES, _PIECE_BYTES):
+            await send({**message, "body": body[start : start + _PIECE_BYTES], "more_body": True})
+        last = max(0, len(body) - 1) // _PIECE_BYTES * _PIECE_BYTES
+        await send({**message, "body": body[last:]} if last else message)
+
+    return sending
 
 
 def _with_headers(send: Send, *, is_kept: bool) -> Send:

@@ -13,13 +13,19 @@ class Limits:
 
     question_bytes: int = 64 * 1024
     upload_bytes: int = 128 * MIB
-    body_s: float = 60.0  # from the first to the last byte of a request
-    idle_s: float = 15.0  # a connection on which no request is under way
+    body_s: float = 60.0  # of a request, from when it is begun to be read
+    idle_s: float = 15.0  # a connection on which no request is under way, or nobody reads the reply
+    n_connections: int = 500
     reading_s: float = 60.0  # of an uploaded file, in a process of its own
     reading_memory_bytes: int = 6 * 1024 * MIB  # addresses, of which torch alone takes more than half
     trace_bytes: int = 32 * MIB
+    trace_memory_bytes: int = 64 * MIB  # what a trace unpacks to
     trace_ops: int = 60_000  # eight times those of gpt2-large
-    n_uploads: int = 16  # models that are kept; the one that was not asked for longest goes first
+    n_uploads: int = 16  # that are kept; the one that was not asked for longest goes first
+    kept_upload_bytes: int = 64 * MIB
+    question_s: float = 20.0  # of a question about an upload, in a process of its own
+    question_memory_bytes: int = 3 * 1024 * MIB
+    answer_bytes: int = 16 * MIB
     n_workers: int = 1  # questions at once: more would only fight for the interpreter, and none be done sooner
     n_waiting: int = 200
     n_readers: int = 2

@@ -6,9 +6,10 @@ starts the server hands them down.
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from traincast.report.figure import to_figure
@@ -35,6 +36,23 @@ class Presenters:
     explain_data: Callable[..., dict[str, Any]]
     plan: Callable[..., Document]
     converge: Callable[..., Document]
+
+    def names(self) -> dict[str, str]:
+        """Where each of them is, for a process of its own."""
+        functions = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: f"{function.__module__}:{function.__qualname__}" for name, function in functions.items()}
+
+    @classmethod
+    def named(cls, names: dict[str, str]) -> Presenters:
+        """Those that `names` has told."""
+        return cls(**{name: function_at(where) for name, where in names.items()})
+
+
+def function_at(where: str) -> Callable[..., Any]:
+    """The function that 'module:name' stands for. The server writes such words, never a request."""
+    module, _, name = where.partition(":")
+    found: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    return found
 
 
 def shown(document: Document, data: Any, cards: Sequence[dict[str, object]] = ()) -> bytes:

@@ -19,6 +19,17 @@ Place = Annotated[
     ),
 ]
 Count = Annotated[int, Field(ge=1, le=1_048_576)]
+Price = Annotated[float | None, Field(gt=0, le=10_000, description="Of one device.")]
+
+
+class Target(BaseModel):
+    """What is good enough, and the log of an earlier run that tells how long that takes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    log: str = Field(min_length=1, max_length=80, description="The id of a log that was uploaded.")
+    value: float = Field(ge=-1e9, le=1e9)
+    metric: Literal["loss", "accuracy"] | None = Field(default=None, description="Without it the log's own.")
 
 
 class Question(BaseModel):
@@ -68,7 +79,8 @@ class ForecastQuestion(RunQuestion):
     on: list[Place] = Field(min_length=1, max_length=8)
     accumulation_steps: int = Field(default=1, ge=1, le=4096)
     strategy: Strategy = "ddp"
-    price_usd_per_hour: float | None = Field(default=None, ge=0, le=10_000, description="Of one device.")
+    price_usd_per_hour: Price = None
+    target: Target | None = None
 
 
 class MemoryQuestion(Question):
@@ -95,22 +107,39 @@ class ScaleQuestion(RunQuestion):
     on: Place
     n_devices: list[Annotated[int, Field(ge=1, le=512)]] | None = Field(default=None, min_length=1, max_length=12)
     strategy: Strategy = "ddp"
-    price_usd_per_hour: float | None = Field(default=None, ge=0, le=10_000, description="Of one device.")
+    price_usd_per_hour: Price = None
 
 
-class PlanQuestion(Question):
+class PlanQuestion(StepQuestion):
     """What should be rented? Machines of up to `max_gpus` devices on `max_nodes` nodes are compared."""
 
     batch_size: Count = Field(default=256, description="Samples of one update, of all devices together.")
     n_samples: int = Field(ge=1, le=10**12, description="Samples of one epoch.")
     n_epochs: int = Field(default=1, ge=1, le=100_000)
+    target: Target | None = Field(default=None, description="An accuracy, which takes the place of `n_epochs`.")
     deadline_s: float | None = Field(default=None, gt=0, le=1e9)
     budget_usd: float | None = Field(default=None, gt=0, le=1e9)
     confidence: float = Field(default=0.8, ge=0.5, le=0.99)
     provider: str | None = Field(default=None, min_length=1, max_length=40)
+    strategy: Strategy | None = Field(default=None, description="Without it ddp, and fsdp where that does not fit.")
     spot: bool = False
     max_gpus: int = Field(default=16, ge=1, le=64)
     max_nodes: int = Field(default=2, ge=1, le=8)
+
+
+QUESTIONS: dict[str, type[Question]] = {
+    "forecast": ForecastQuestion,
+    "memory": MemoryQuestion,
+    "layers": LayersQuestion,
+    "explain": ExplainQuestion,
+    "scale": ScaleQuestion,
+    "plan": PlanQuestion,
+}
+
+
+def target_of(asked: Question) -> Target | None:
+    """The target of a question, where it can have one."""
+    return asked.target if isinstance(asked, ForecastQuestion | PlanQuestion) else None
 
 
 class LogQuestion(BaseModel):

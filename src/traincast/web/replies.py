@@ -107,3 +107,11 @@ class Uploaded(BaseModel):
     n_parameters: int
     n_ops: int
     assumptions: list[str]
+
+
+class UploadedLog(BaseModel):
+    """A log that the server keeps for a while, in memory."""
+
+    id: str = Field(description="What a target names as `log`.")
+    name: str
+    metrics: list[str]

@@ -14,7 +14,7 @@ from traincast.web.presenting import Presenters
 
 _BACKLOG = 256
 _WARM_ON = "A100-SXM4-80GB"
-_WARM_IN = ("fp32", "amp-fp16", "amp-bf16")
+_WARM_IN = ("fp32", "amp-fp16", "amp-bf16", "bf16")  # tf32 has the ops of fp32
 
 
 def bound_socket(host: str, port: int) -> socket.socket:
@@ -37,7 +37,7 @@ def make_server(present: Presenters, *, host: str = "127.0.0.1", limits: Limits 
     limits = limits or Limits()
     config = uvicorn.Config(
         make_app(present, limits=limits, host=host),
-        http=protocol_with(limits.idle_s),
+        http=protocol_with(idle_s=limits.idle_s, n_connections=limits.n_connections),
         ws="none",
         lifespan="off",
         log_level="warning",
@@ -54,12 +54,11 @@ def warm_up() -> threading.Thread:
     def work() -> None:
         from traincast.api.answering import answers
         from traincast.web.registers import model_names
-        from traincast.web.shelf import Shelf
+        from traincast.web.shelf import zoo_model
 
-        shelf = Shelf(n_uploads=0)
         for precision in _WARM_IN:
             for model in model_names().models:
-                answers(shelf.find(model.name), [_WARM_ON], [8], precision=precision)
+                answers(zoo_model(model.name), [_WARM_ON], [8], precision=precision)
 
     thread = threading.Thread(target=work, name="warm-up", daemon=True)
     thread.start()

@@ -1,52 +1,77 @@
-"""Models that questions can name: those of the zoo, and uploads, the last ones of which are kept in memory."""
+"""Models that questions can name: those of the zoo, and uploads, of which the last ones are kept as they were sent.
+
+The server itself never opens an upload: its bytes go to the process that answers about it.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import threading
 from collections import OrderedDict
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from traincast.errors import UnknownModelError, close_names
+from traincast.errors import InputError, UnknownModelError, close_names
 
 if TYPE_CHECKING:
     from traincast.trace.trace import Trace
 
-_UPLOADED = "upload-"
+Kind = Literal["upload", "log"]
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A trace or a log, and the name that its owner gave it."""
+
+    name: str
+    content: bytes
 
 
 class Shelf:
-    """Traces by name. Nothing that a request says is taken for a path."""
+    """Uploads by an id that their content has: the same file has the same one."""
 
-    def __init__(self, *, n_uploads: int) -> None:
-        self._n_uploads = n_uploads
-        self._uploads: OrderedDict[str, Trace] = OrderedDict()
+    def __init__(self, *, most: int, most_bytes: int) -> None:
+        self._most, self._most_bytes = most, most_bytes
+        self._uploads: OrderedDict[str, Upload] = OrderedDict()
         self._lock = threading.Lock()
 
-    def put(self, content: bytes, trace: Trace) -> str:
-        """Keeps an upload under a name that its bytes have."""
-        name = _UPLOADED + hashlib.sha256(content).hexdigest()[:24]
+    @property
+    def n_bytes(self) -> int:
         with self._lock:
-            self._uploads[name] = trace
-            self._uploads.move_to_end(name)
-            while len(self._uploads) > self._n_uploads:
-                self._uploads.popitem(last=False)
-        return name
+            return self._n_bytes()
 
-    def find(self, name: str) -> Trace:
-        if name.startswith(_UPLOADED):
-            with self._lock:
-                if name not in self._uploads:
-                    raise UnknownModelError(f"The upload '{name}' is not kept any more: upload the file again.")
-                self._uploads.move_to_end(name)
-                return self._uploads[name]
-        return _zoo_model(name)
+    def put(self, kind: Kind, upload: Upload) -> str:
+        """Keeps it; those that nobody has asked about for longest make room."""
+        if len(upload.content) > self._most_bytes:
+            raise InputError(f"'{upload.name}' is larger than {self._most_bytes // 2**20} MiB, the most that is kept.")
+        key = f"{kind}-{hashlib.sha256(upload.content).hexdigest()[:24]}"
+        with self._lock:
+            self._uploads[key] = upload
+            self._uploads.move_to_end(key)
+            while len(self._uploads) > self._most or self._n_bytes() > self._most_bytes:
+                self._uploads.popitem(last=False)
+        return key
+
+    def find(self, key: str) -> Upload:
+        with self._lock:
+            if key not in self._uploads:
+                raise UnknownModelError(f"The upload '{key}' is not kept any more: upload the file again.")
+            self._uploads.move_to_end(key)
+            return self._uploads[key]
+
+    def _n_bytes(self) -> int:
+        return sum(len(upload.content) for upload in self._uploads.values())
+
+
+def is_upload(model: str) -> bool:
+    """Whether a model is named by an id that the shelf has given."""
+    return model.startswith("upload-")
 
 
 @lru_cache(maxsize=64)
-def _zoo_model(name: str) -> Trace:
-    """Once loaded it stays, with what was worked out about it."""
+def zoo_model(name: str) -> Trace:
+    """Once loaded it stays, with what was worked out about it. Nothing that a request says is taken for a path."""
     from traincast.frontend.models.registry import ZOO
     from traincast.frontend.zoo import load_zoo_model
 

@@ -8,20 +8,29 @@ import os
 import signal
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from traincast.errors import FileFormatError
-from traincast.web.child import RESULT, TRACE, UPLOAD
+from traincast.web.annex import QUIET
+from traincast.web.child import PROBLEM, RESULT, TRACE, UPLOAD
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from traincast.trace.trace import Trace
     from traincast.web.limits import Limits
     from traincast.web.questions import LogQuestion
 
 _LONGEST_NAME = 80
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFile:
+    """What the process has made of a file: bytes to keep, and what there is to tell about them."""
+
+    content: bytes
+    told: dict[str, Any]
 
 
 def plain_name(name: str) -> str:
@@ -31,7 +40,41 @@ def plain_name(name: str) -> str:
     return kept[-_LONGEST_NAME:].strip() or "the upload"
 
 
-async def save_body(request: Request, folder: Path, name: str) -> None:
+async def read_model(request: Request, name: str, model_options: dict[str, Any], limits: Limits) -> ReadFile:
+    """The bytes of the model's trace. They are not opened here."""
+    options = {
+        "name": name,
+        "model_options": model_options,
+        "trace_ops": limits.trace_ops,
+        "trace_memory_bytes": limits.trace_memory_bytes,
+    }
+    with tempfile.TemporaryDirectory(prefix="traincast-upload-") as made:
+        folder = Path(made)
+        await _save_body(request, folder, name)
+        told = json.loads(await _run_child("model", options, folder, limits))
+        return ReadFile(_content(folder / TRACE, f"The trace of '{name}'", limits.trace_bytes), told)
+
+
+async def keep_log(request: Request, name: str, limits: Limits) -> ReadFile:
+    """The log as it was sent, once a process of its own could read it."""
+    with tempfile.TemporaryDirectory(prefix="traincast-upload-") as made:
+        folder = Path(made)
+        await _save_body(request, folder, name)
+        told = json.loads(await _run_child("log", {"name": name}, folder, limits))
+        return ReadFile(_content(folder / UPLOAD, f"'{name}'", limits.kept_upload_bytes), told)
+
+
+async def continue_log(request: Request, asked: LogQuestion, presenter: str, limits: Limits) -> bytes:
+    """The body of the reply."""
+    name = plain_name(asked.name)
+    with tempfile.TemporaryDirectory(prefix="traincast-upload-") as made:
+        folder = Path(made)
+        await _save_body(request, folder, name)
+        options = {"name": name, "asked": asked.model_dump(exclude={"name"}), "presenter": presenter}
+        return await _run_child("converge", options, folder, limits)
+
+
+async def _save_body(request: Request, folder: Path, name: str) -> None:
     """The guard has put limits on the size and on the time of the body."""
     n_bytes = 0
     with (folder / UPLOAD).open("wb") as file:
@@ -42,34 +85,8 @@ async def save_body(request: Request, folder: Path, name: str) -> None:
         raise FileFormatError(f"'{name}' is empty.")
 
 
-async def read_model(
-    request: Request, name: str, model_options: dict[str, Any], limits: Limits
-) -> tuple[bytes, Trace, str]:
-    """The bytes of the model's trace, the trace, and what kind of file it was."""
-    from traincast.trace.file import parse_trace
-
-    with tempfile.TemporaryDirectory(prefix="traincast-upload-") as made:
-        folder = Path(made)
-        await save_body(request, folder, name)
-        options = {"name": name, "model_options": model_options, "trace_ops": limits.trace_ops}
-        result = await _run_child("model", options, folder, limits)
-        if (folder / TRACE).stat().st_size > limits.trace_bytes:
-            raise FileFormatError(f"'{name}' makes a trace of more than {limits.trace_bytes // 2**20} MiB.")
-        content = (folder / TRACE).read_bytes()
-    return content, parse_trace(content, where=f"'{name}'"), result["kind"]
-
-
-async def read_log(request: Request, asked: LogQuestion, presenter: str, limits: Limits) -> bytes:
-    """The body of the reply."""
-    name = plain_name(asked.name)
-    with tempfile.TemporaryDirectory(prefix="traincast-upload-") as made:
-        folder = Path(made)
-        await save_body(request, folder, name)
-        options = {"name": name, "asked": asked.model_dump(exclude={"name"}), "presenter": presenter}
-        return json.dumps(await _run_child("log", options, folder, limits)).encode()
-
-
-async def _run_child(job: str, options: dict[str, Any], folder: Path, limits: Limits) -> dict[str, Any]:
+async def _run_child(job: str, options: dict[str, Any], folder: Path, limits: Limits) -> bytes:
+    """What the process has written; raises with its sentence where it has written one."""
     options |= {"memory_bytes": limits.reading_memory_bytes, "seconds": limits.reading_s}
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "traincast.web.child", job, json.dumps(options)),
@@ -77,7 +94,7 @@ async def _run_child(job: str, options: dict[str, Any], folder: Path, limits: Li
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,
-        env=os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+        env=os.environ | QUIET,
         start_new_session=True,
     )
     name = options["name"]
@@ -90,16 +107,22 @@ async def _run_child(job: str, options: dict[str, Any], folder: Path, limits: Li
         if process.returncode is None:  # too slow, or whoever asked has gone
             os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
-    result_file = folder / RESULT
-    if not result_file.is_file():
+    if (folder / PROBLEM).is_file():
+        sentence = _content(folder / PROBLEM, "The reason", limits.answer_bytes).decode(errors="replace")
+        raise FileFormatError(_named(sentence, folder, name))
+    if not (folder / RESULT).is_file():
         raise FileFormatError(
             f"'{name}' could not be read: it is damaged, of another kind, or needs more memory or time than an upload "
             "may take."
         )
-    result: dict[str, Any] = json.loads(result_file.read_text(encoding="utf-8"))
-    if set(result) == {"error"}:
-        raise FileFormatError(_named(result["error"], folder, name))
-    return result
+    return _content(folder / RESULT, f"The answer about '{name}'", limits.answer_bytes)
+
+
+def _content(path: Path, what: str, most_bytes: int) -> bytes:
+    """Its size is looked at before it is read."""
+    if path.stat().st_size > most_bytes:
+        raise FileFormatError(f"{what} is larger than {most_bytes // 2**20} MiB, the most that is kept.")
+    return path.read_bytes()
 
 
 def _named(text: str, folder: Path, name: str) -> str:

@@ -18,13 +18,8 @@ _RENAMED = {
 
 def emit_kernel(program: Program, op: int, inputs: list[int], outputs: list[int], *, target: str) -> None:
     """Appends what the target runs for one neutral op whose lowered inputs and outputs are known."""
-    graph = program.neutral
-    name = graph.name_of(op)
-    phase, module, text = (
-        int(graph.op_phase[op]),
-        int(graph.op_module[op]),
-        graph.attributes[graph.op_attribute[op]],
-    )
+    graph, name = program.neutral, program.neutral_name[op]
+    phase, module, text = program.neutral_phase[op], program.neutral_module[op], program.neutral_attributes[op]
     if name.startswith("traincast.attention") and target == "cpu" and graph.attributes_of(op)["dropout_p"] > 0:
         if name == "traincast.attention":
             emit_attention(program, op, inputs, outputs[0], is_causal=bool(graph.attributes_of(op)["is_causal"]))

@@ -25,18 +25,18 @@ def storage_lifetimes(program: Program, first_op_of: Ints) -> tuple[Ints, Ints]:
     storage = np.array(program.tensor_storage, dtype=np.int64)
     alloc = np.full(n_storages, n_ops, dtype=np.int64)
     last_use = np.full(n_storages, -1, dtype=np.int64)
-    for op, (inputs, outputs) in enumerate(zip(program.op_inputs, program.op_outputs, strict=True)):
-        last_use[storage[inputs]] = op
-        for number in storage[outputs]:
-            last_use[number] = op
-            alloc[number] = min(alloc[number], op)
+    for rows in (program.op_inputs, program.op_outputs):
+        ops, tensors = _uses(rows)
+        np.maximum.at(last_use, storage[tensors], ops)
+    writing, written = _uses(program.op_outputs)
+    np.minimum.at(alloc, storage[written], writing)
     free = _node_end(np.array(program.op_node, dtype=np.int64))[last_use] + 1
-    held = _held_by_the_model(program.neutral)
     forward_end = int(np.argmax(np.array([*program.op_phase, Phase.BACKWARD]) >= Phase.BACKWARD))
-    for number, neutral in enumerate(program.storage_neutral):
-        # What becomes of a gradient is known exactly: it may have been cast, and then only the copy stays.
-        if neutral >= 0 and held[neutral] and program.neutral.storage_kind[neutral] != StorageKind.GRADIENT:
-            free[number] = max(free[number], first_op_of[program.neutral.storage_free[neutral]])
+    # What becomes of a gradient is known exactly: it may have been cast, and then only the copy stays.
+    graph, neutral = program.neutral, np.array(program.storage_neutral, dtype=np.int64)
+    is_held = _held_by_the_model(graph) & (graph.storage_kind != StorageKind.GRADIENT)
+    held = np.flatnonzero((neutral >= 0) & is_held[neutral])
+    free[held] = np.maximum(free[held], first_op_of[graph.storage_free[neutral[held]]])
     for number, op in program.held_until.items():
         free[number] = max(free[number], op + 1)
     for number in program.kept_through_forward:
@@ -49,14 +49,17 @@ def storage_lifetimes(program: Program, first_op_of: Ints) -> tuple[Ints, Ints]:
     return alloc, np.maximum(free, alloc + 1)
 
 
+def _uses(rows: list[list[int]]) -> tuple[Ints, Ints]:
+    """An op number and a tensor for everything that the ops name."""
+    ops = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
+    return ops, np.array([tensor for row in rows for tensor in row], dtype=np.int64)
+
+
 def _node_end(nodes: Ints) -> Ints:
     """For each op the last one of its autograd node, whose saved tensors are released together. Index -1 gives -1."""
-    ends = np.arange(len(nodes) + 1, dtype=np.int64)
-    for op in range(len(nodes) - 2, -1, -1):
-        if nodes[op] >= 0 and nodes[op] == nodes[op + 1]:
-            ends[op] = ends[op + 1]
-    ends[-1] = -1
-    return ends
+    is_last = np.append((nodes[:-1] < 0) | (nodes[:-1] != nodes[1:]), True)[: len(nodes)]
+    last = np.flatnonzero(is_last)
+    return np.append(last[np.searchsorted(last, np.arange(len(nodes)))], -1)
 
 
 def _held_by_the_model(neutral: Graph) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

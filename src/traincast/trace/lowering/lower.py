@@ -7,21 +7,22 @@ recurrent layers and dropout become the kernels of the target; the optimizer's o
 
 from __future__ import annotations
 
-import weakref
-
 import numpy as np
 
 from traincast.trace.dtypes import CODE, FLOAT16, FLOAT32, FLOAT64, FLOATS, promote
 from traincast.trace.graph import Graph, Phase, StorageKind
+from traincast.trace.kept import Kept
 from traincast.trace.kinds import OpKind, op_kinds
 from traincast.trace.lowering.kernels import emit_kernel
 from traincast.trace.lowering.optimizers import add_optimizer
 from traincast.trace.lowering.policy import POLICIES, PRECISION, TARGETS
-from traincast.trace.lowering.program import SCALAR, Program
+from traincast.trace.lowering.program import Program
 from traincast.trace.settings import Settings, check_choice
 from traincast.trace.trace import Trace
+from traincast.units import MIB
 
-_cache: weakref.WeakKeyDictionary[Trace, dict[tuple[str, Settings], Graph]] = weakref.WeakKeyDictionary()
+# Twice the zoo in all precisions. What others work out about a graph hangs on it: about as much again.
+LOWERED: Kept[Trace, Graph] = Kept(128 * MIB, lambda graph: graph.n_bytes)
 
 # The first output has the dtype of the first input, whatever the others are; further outputs are fp32 statistics.
 _FOLLOWS_FIRST_INPUT = {
@@ -37,10 +38,8 @@ def lower(trace: Trace, *, target: str = "cuda", settings: Settings | None = Non
     """What `target` ("cuda" or "cpu") runs for this trace with these settings (default: the trace's own)."""
     check_choice("target", target, TARGETS)
     chosen = settings or trace.defaults
-    known = _cache.setdefault(trace, {})
-    if (target, chosen) not in known:
-        known[target, chosen] = _Lowering(trace, target, chosen).run()
-    return known[target, chosen]
+    how = (target, PRECISION[chosen.precision], chosen.optimizer)  # tf32 has the tensors of fp32
+    return LOWERED.get(trace, how, lambda: _Lowering(trace, target, chosen).run())
 
 
 class _Lowering:
@@ -58,7 +57,9 @@ class _Lowering:
         self.cached_weights: dict[tuple[int, int, int], int] = {}  # (neutral storage, dtype, region) -> cast storage
         # Gradient checkpointing enters autocast anew for every block that it runs again: nothing is cached between.
         starts = np.diff(self.graph.op_recomputed, prepend=0) == 1
-        self.recomputed_region = np.cumsum(starts) * self.graph.op_recomputed
+        self.recomputed_region = (np.cumsum(starts) * self.graph.op_recomputed).tolist()
+        self.is_backward = ((self.graph.op_phase == Phase.BACKWARD) & (self.graph.op_recomputed == 0)).tolist()
+        self.call_of = trace.op_call.tolist()
         self.versions: dict[int, dict[int, int]] = {}  # gradient -> dtype -> its lowered form in that dtype
         self.storages: dict[int, int] = {}  # neutral storage -> lowered storage
         self.is_weight = {int(self.graph.tensor_storage[parameter.tensor]) for parameter in trace.parameters}
@@ -101,9 +102,9 @@ class _Lowering:
 
     def _read(self, op: int, tensor: int) -> int:
         """What an op reads: a backward op reads what its forward op had read, and gradients in the dtype it expects."""
-        if not self._is_backward(op):
+        if not self.is_backward[op]:
             return self.current[tensor]
-        cast = self.cast_inputs.get(int(self.graph.op_forward[op]), {}).get(tensor)
+        cast = self.cast_inputs.get(self.program.neutral_forward[op], {}).get(tensor)
         if cast is not None:
             return cast
         versions = self.versions.get(tensor)
@@ -117,14 +118,14 @@ class _Lowering:
         """The dtype in which a backward op expects gradients: that of what its forward op wrote."""
         written = self._accumulated_for(op)
         if written is None:
-            forward = int(self.graph.op_forward[op])
+            forward = self.program.neutral_forward[op]
             outputs = self.outputs_of[forward] if forward >= 0 else []
             written = outputs[0] if outputs and self.neutral_dtype[outputs[0]] in FLOATS else None
         return None if written is None else self._dtype(self.current[written])
 
     def _accumulated_for(self, op: int) -> int | None:
         """The forward tensor whose gradients this op adds up, if that is what it does."""
-        if self.graph.name_of(op) != "aten.add":
+        if self.program.neutral_name[op] != "aten.add":
             return None
         output, summands = self.outputs_of[op][0], self.inputs_of[op]
         common = set(self.targets.get(output, ())).intersection(*(self.targets.get(tensor, ()) for tensor in summands))
@@ -135,7 +136,7 @@ class _Lowering:
         lowered = self._read(op, source)
         if self._is_autocast(op):
             (lowered,) = self._autocast(op, [source], [lowered])
-        if self.graph.name_of(op) == "traincast.request_dtype":
+        if self.program.neutral_name[op] == "traincast.request_dtype":
             wanted = self._requested_dtype(op, lowered)
             if wanted != self._dtype(lowered):
                 lowered = self._cast(op, lowered, wanted)
@@ -161,7 +162,7 @@ class _Lowering:
 
     def _lower_op(self, op: int, inputs: list[int], outputs: list[int]) -> None:
         read = [self._read(op, tensor) for tensor in inputs]
-        is_backward = self._is_backward(op)
+        is_backward = self.is_backward[op]
         if is_backward:
             read = self._match_gradients(op, inputs, read)
         elif self._is_autocast(op):
@@ -172,11 +173,8 @@ class _Lowering:
         if is_backward:
             self._return_gradients(op, outputs)
 
-    def _is_backward(self, op: int) -> bool:
-        return bool(self.graph.op_phase[op] == Phase.BACKWARD and not self.graph.op_recomputed[op])
-
     def _is_autocast(self, op: int) -> bool:
-        return self.precision.autocast_dtype is not None and not self._is_backward(op)
+        return self.precision.autocast_dtype is not None and not self.is_backward[op]
 
     def _emit(self, op: int, inputs: list[int], outputs: list[int]) -> None:
         emit_kernel(self.program, op, inputs, outputs, target=self.target)
@@ -184,17 +182,17 @@ class _Lowering:
     def _cast(self, op: int, lowered: int, dtype: int, *, of_gradient: bool = False) -> int:
         """A copy in another dtype. That of a gradient is an autograd node of its own, after the op's has ended."""
         made = self.program.like(lowered, dtype=dtype)
-        phase, module = int(self.graph.op_phase[op]), int(self.graph.op_module[op])
+        phase, module = self.program.neutral_phase[op], self.program.neutral_module[op]
         origin = -1 if of_gradient else op
         self.program.emit("aten._to_copy", [lowered], [made], phase=phase, module=module, origin=origin)
         return made
 
     def _autocast(self, op: int, inputs: list[int], read: list[int]) -> list[int]:
         """The op's inputs in the dtype that autocast asks for. Within a call, only what comes from outside is cast."""
-        call = int(self.trace.op_call[op])
-        name = self.trace.call_functions[call] if call >= 0 else self.graph.name_of(op)
+        call = self.call_of[op]
+        name = self.trace.call_functions[call] if call >= 0 else self.program.neutral_name[op]
         if call >= 0 and not (name in self.policy.lower or name in self.policy.fp32):
-            call, name = -1, self.graph.name_of(op)
+            call, name = -1, self.program.neutral_name[op]
         wanted = self._wanted_dtype(name, [self._dtype(tensor) for tensor in read])
         if wanted is None:
             return read
@@ -224,7 +222,7 @@ class _Lowering:
         storage = self.storage_of[tensor]
         if storage not in self.is_weight:
             return self._cast(op, lowered, dtype)
-        region = int(self.recomputed_region[op])
+        region = self.recomputed_region[op]
         known = self.cached_weights.get((storage, dtype, region))
         if known is None:
             made = self._cast(op, lowered, dtype)
@@ -248,13 +246,13 @@ class _Lowering:
         neutral = self.neutral_dtype[tensor]
         if neutral not in FLOATS:
             return neutral
-        name = self.graph.name_of(op)
+        name = self.program.neutral_name[op]
         if name in _FOLLOWS_FIRST_INPUT:
             return self._dtype(read[0]) if position == 0 else neutral
         explicit = self.graph.attributes_of(op).get("dtype")
         if explicit is not None and self.kinds[op] in (OpKind.FACTORY, OpKind.COPY):
             return CODE[explicit]
-        forward, targets = int(self.graph.op_forward[op]), self.targets.get(tensor, ())
+        forward, targets = self.program.neutral_forward[op], self.targets.get(tensor, ())
         for target in targets:
             if forward >= 0 and target in self.inputs_of[forward]:
                 return self._dtype(self.cast_inputs.get(forward, {}).get(target, self.current[target]))
@@ -273,8 +271,7 @@ class _Lowering:
         return result
 
     def _has_dims(self, lowered: int) -> bool:
-        shape = self.program.tensor_shape[lowered]
-        return shape != SCALAR and len(self.program.dims_of(shape)) > 0
+        return self.program.rank_of(self.program.tensor_shape[lowered]) > 0
 
     def _match_gradients(self, op: int, inputs: list[int], read: list[int]) -> list[int]:
         """Casts the gradients that are not there in the dtype that a backward op expects."""

@@ -48,6 +48,20 @@ class Program:
     held_until: dict[int, int] = field(default_factory=dict)  # storage -> the op up to which a function keeps it
     outlives_step: set[int] = field(default_factory=set)
 
+    def __post_init__(self) -> None:
+        # Numbers of an array are slow to read one by one.
+        graph = self.neutral
+        self.n_neutral_tensors = graph.n_tensors
+        self.neutral_forward: list[int] = graph.op_forward.tolist()
+        self.neutral_phase: list[int] = graph.op_phase.tolist()
+        self.neutral_module: list[int] = graph.op_module.tolist()
+        self.neutral_name = [graph.names[name] for name in graph.op_name.tolist()]
+        self.neutral_rank: list[int] = np.diff(graph.dim_start).tolist()
+        self.neutral_attributes = [graph.attributes[text] for text in graph.op_attribute.tolist()]
+        strided = np.repeat(np.arange(graph.n_tensors), np.diff(graph.stride_start))
+        is_expanded = (graph.stride_base == 0) & (graph.stride_slope == 0)
+        self.expanded = set(strided[is_expanded].tolist())
+
     def storage(self, kind: StorageKind = StorageKind.TEMPORARY, *, neutral: int = -1) -> int:
         self.storage_owner.append(-1)
         self.storage_kind.append(int(kind))
@@ -57,7 +71,7 @@ class Program:
     def shape(self, dims: list[tuple[int, int]]) -> int:
         """A shape that no neutral tensor has."""
         self.own_shapes.append(dims)
-        return self.neutral.n_tensors + len(self.own_shapes) - 1
+        return self.n_neutral_tensors + len(self.own_shapes) - 1
 
     def tensor(self, shape: int, dtype: int, storage: int) -> int:
         number = len(self.tensor_shape)
@@ -76,19 +90,21 @@ class Program:
     def dims_of(self, shape: int) -> list[tuple[int, int]]:
         """(base, slope) of each dimension of a shape."""
         graph = self.neutral
-        if shape >= graph.n_tensors:
-            return self.own_shapes[shape - graph.n_tensors]
+        if shape >= self.n_neutral_tensors:
+            return self.own_shapes[shape - self.n_neutral_tensors]
         rows = slice(int(graph.dim_start[shape]), int(graph.dim_start[shape + 1]))
         return list(zip(graph.dim_base[rows].tolist(), graph.dim_slope[rows].tolist(), strict=True))
 
+    def rank_of(self, shape: int) -> int:
+        """How many dimensions a shape has."""
+        if shape == SCALAR:
+            return 0
+        own = shape - self.n_neutral_tensors
+        return len(self.own_shapes[own]) if own >= 0 else self.neutral_rank[shape]
+
     def _dense(self, shape: int) -> int:
         """The same shape for a copy: what was expanded (stride 0) is written out."""
-        graph = self.neutral
-        if shape == SCALAR or shape >= graph.n_tensors:
-            return shape
-        strides = slice(int(graph.stride_start[shape]), int(graph.stride_start[shape + 1]))
-        is_expanded = bool(np.any((graph.stride_base[strides] == 0) & (graph.stride_slope[strides] == 0)))
-        return self.shape(self.dims_of(shape)) if is_expanded else shape
+        return self.shape(self.dims_of(shape)) if shape in self.expanded else shape
 
     def again(self, tensor: int) -> int:
         """The next assignment of the same memory."""
@@ -116,7 +132,7 @@ class Program:
         self.op_phase.append(int(phase))
         self.op_module.append(module)
         self.op_origin.append(origin)
-        self.op_node.append(int(self.neutral.op_forward[origin]) if origin >= 0 and not alone else -1)
+        self.op_node.append(self.neutral_forward[origin] if origin >= 0 and not alone else -1)
         self.op_inputs.append(inputs)
         self.op_outputs.append(outputs)
 
@@ -125,9 +141,8 @@ class Program:
         neutral, n_neutral = self.neutral, self.neutral.n_ops
         origin = np.array(self.op_origin, dtype=np.int64)
         first_op_of = np.full(n_neutral + 1, len(origin), dtype=np.int64)
-        for op in range(len(origin) - 1, -1, -1):
-            if origin[op] >= 0:
-                first_op_of[origin[op]] = op
+        ours = np.flatnonzero(origin >= 0)
+        np.minimum.at(first_op_of, origin[ours], ours)
         shapes = np.array(self.tensor_shape, dtype=np.int64)
         own_dims = np.array([dim for dims in self.own_shapes for dim in dims], dtype=np.int64).reshape(-1, 2)
         own_start = neutral.dim_start[-1] + np.cumsum([len(dims) for dims in self.own_shapes], dtype=np.int64)

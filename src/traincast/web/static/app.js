@@ -1,7 +1,7 @@
 // Joins the form, the API and the answers.
 
-import { choiceFromLink, fillForm, linkOf, MOST_PLACES, questionsOf, readForm } from "./choice.js";
-import { make, showAnswer, showHint, showProblem } from "./view.js";
+import { choiceFromLink, fillForm, linkOf, MOST_PLACES, questionsOf, readForm, targetHint } from "./choice.js";
+import { make, showAnswer, showHint, showProblem, waiting } from "./view.js";
 
 const byId = (id) => document.getElementById(id);
 const form = byId("choice"), status = byId("status"), logForm = byId("log-form");
@@ -9,6 +9,8 @@ const answerPlace = (name) => byId(name).querySelector(".answer");
 const LEADS = { plan: 0, explain: -1, converge: 0 }; // what to rent, what would help, when it is there
 let choice = choiceFromLink(location.search);
 let asking = new AbortController();
+let reading = new AbortController(); // of a log
+let logFile = null;
 let titles = new Map();
 let timer = 0;
 
@@ -26,11 +28,24 @@ function sentenceOf(error) {
   return error instanceof TypeError ? "The server cannot be reached: is it still running?" : error.message;
 }
 
+// A running job goes on writing, and the browser does not send a file that has changed since it was chosen.
+async function contentOf(file) {
+  try {
+    return await file.arrayBuffer();
+  } catch {
+    throw new Error(`${file.name} has changed since it was chosen: choose it or drop it again.`);
+  }
+}
+
+async function upload(path, file, query, signal) {
+  return call(`${path}?${new URLSearchParams([["name", file.name], ...query])}`, {
+    method: "POST", signal, headers: { "Content-Type": "application/octet-stream" }, body: await contentOf(file) });
+}
+
 async function ask(name, question, signal) {
   const place = answerPlace(name);
   if (!question.body) return showHint(place, question.why);
-  place.classList.add("waiting");
-  place.setAttribute("aria-busy", "true");
+  waiting(place, true);
   try {
     const answer = await call(`api/${name}`, {
       method: "POST", signal, headers: { "Content-Type": "application/json" }, body: JSON.stringify(question.body) });
@@ -40,10 +55,7 @@ async function ask(name, question, signal) {
     if (sentence) showProblem(place, sentence);
     if (sentence) throw error;
   } finally {
-    if (signal === asking.signal) { // else a newer question waits for this place
-      place.classList.remove("waiting");
-      place.removeAttribute("aria-busy");
-    }
+    if (signal === asking.signal) waiting(place, false); // else a newer question waits for this place
   }
 }
 
@@ -70,8 +82,20 @@ const settled = (promise) => promise.then(() => null, (error) => error);
 function changed() {
   choice = readForm(form, choice);
   byId("model-title").textContent = choice.name ? "your upload" : titles.get(choice.model) ?? "";
+  byId("curve-hint").textContent = targetHint(choice);
   clearTimeout(timer);
-  timer = setTimeout(() => form.checkValidity() && askAll(), 250);
+  timer = setTimeout(() => (form.checkValidity() ? askAll() : tellInvalid()), 250);
+}
+
+// Old answers must not be taken for those to what the form says now.
+function tellInvalid() {
+  asking.abort();
+  const field = [...form.elements].find((element) => element.willValidate && !element.validity.valid);
+  status.textContent = `${field.labels[0].firstChild.textContent.trim()}: ${field.validationMessage}`;
+  showProblem(answerPlace("forecast"), status.textContent);
+  for (const name of Object.keys(questionsOf(choice))) {
+    if (name !== "forecast") showHint(answerPlace(name), "Asked once the form is complete.");
+  }
 }
 
 function showPlaces() {
@@ -105,8 +129,7 @@ async function uploadModel(file) {
   asking.abort();
   status.textContent = `Reading ${file.name} …`;
   try {
-    const found = await call(`api/models?${new URLSearchParams({ name: file.name })}`, {
-      method: "POST", headers: { "Content-Type": "application/octet-stream" }, body: file });
+    const found = await upload("api/models", file, []);
     choice = { ...choice, model: found.id, name: found.name };
     form.elements.model.value = found.name;
     changed();
@@ -116,17 +139,33 @@ async function uploadModel(file) {
   }
 }
 
-async function readLog(file) {
-  const place = answerPlace("converge");
-  const given = [...new FormData(logForm)].filter(([, value]) => typeof value === "string" && value !== "");
-  showHint(place, `Reading ${file.name} …`);
+async function uploadCurve(file) {
+  byId("curve-hint").textContent = `Reading ${file.name} …`;
   try {
-    const query = new URLSearchParams([["name", file.name], ...given]);
-    const answer = await call(`api/converge?${query}`, {
-      method: "POST", headers: { "Content-Type": "application/octet-stream" }, body: file });
-    showAnswer(place, answer, LEADS.converge);
-    status.textContent = `Read ${file.name}.`;
+    const found = await upload("api/logs", file, []);
+    choice = { ...choice, log: found.id, log_name: found.name };
+    changed();
   } catch (error) {
+    byId("curve-hint").textContent = sentenceOf(error);
+    status.textContent = sentenceOf(error);
+  }
+}
+
+async function readLog() {
+  reading.abort();
+  reading = new AbortController();
+  const { signal } = reading;
+  choice = readForm(form, choice);
+  const place = answerPlace("converge");
+  const fields = [...new FormData(logForm), ["target", choice.target], ["metric", choice.metric]];
+  showHint(place, `Reading ${logFile.name} …`);
+  try {
+    const answer = await upload("api/converge", logFile, fields.filter(([, value]) => typeof value === "string" && value), signal);
+    if (signal.aborted) return;
+    showAnswer(place, answer, LEADS.converge);
+    status.textContent = `Read ${logFile.name}.`;
+  } catch (error) {
+    if (!sentenceOf(error)) return;
     showProblem(place, sentenceOf(error));
     status.textContent = sentenceOf(error);
   }
@@ -136,12 +175,15 @@ function listen() {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     choice = readForm(form, choice);
+    clearTimeout(timer);
     askAll();
   });
   form.addEventListener("change", (event) => {
     if (event.target.name) changed();
+    if (logFile && ["target", "metric"].includes(event.target.name)) readLog();
   });
   byId("model-file").addEventListener("change", (event) => event.target.files[0] && uploadModel(event.target.files[0]));
+  byId("curve-file").addEventListener("change", (event) => event.target.files[0] && uploadCurve(event.target.files[0]));
   byId("add-place").addEventListener("click", addPlace);
   byId("place").addEventListener("keydown", (event) => {
     if (event.key !== "Enter") return;
@@ -157,8 +199,7 @@ function listen() {
     }
   });
   const drop = byId("drop");
-  let logFile = null;
-  const take = (file) => { logFile = file ?? logFile; if (logFile) readLog(logFile); };
+  const take = (file) => { logFile = file ?? logFile; if (logFile) readLog(); };
   byId("log-file").addEventListener("change", (event) => take(event.target.files[0]));
   logForm.addEventListener("submit", (event) => event.preventDefault());
   logForm.addEventListener("change", (event) => { if (event.target.name) take(null); });

@@ -50,6 +50,14 @@ function clear(target) {
     window.Plotly.purge(place);
   }
   target.replaceChildren();
+  waiting(target, false);
+}
+
+// What is shown is still the answer to an older question.
+export function waiting(target, isWaiting) {
+  target.classList.toggle("waiting", isWaiting);
+  if (isWaiting) target.setAttribute("aria-busy", "true");
+  else target.removeAttribute("aria-busy");
 }
 
 function card(content) {

@@ -1,0 +1,103 @@
+"""Questions about uploads: what a stranger has written is only ever opened in a process that can be ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from traincast.errors import FileFormatError
+from traincast.web.frames import receive, send
+
+if TYPE_CHECKING:
+    from traincast.web.limits import Limits
+    from traincast.web.presenting import Presenters
+
+QUIET = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+PROBLEM = b"problem"
+
+
+class Annex:
+    """One worker that lives on between questions, so that it knows a model when it is asked about it again.
+
+    It has limits on its memory, and a question that takes too long is its end; the next one finds a new worker.
+    """
+
+    def __init__(self, present: Presenters, limits: Limits) -> None:
+        self._limits = limits
+        self._options = json.dumps(
+            {
+                "presenters": present.names(),
+                "memory_bytes": limits.question_memory_bytes,
+                "trace_memory_bytes": limits.trace_memory_bytes,
+                "answer_bytes": limits.answer_bytes,
+            }
+        )
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._end: Callable[[], object] = bool  # ends the worker and what it leaves behind
+
+    def start(self) -> subprocess.Popen[bytes]:
+        """The worker, which is started if there is none."""
+        with self._lock:
+            if self._process is None or self._process.poll() is not None:
+                folder = tempfile.mkdtemp(prefix="traincast-annex-")
+                self._process = subprocess.Popen(
+                    (sys.executable, "-m", "traincast.web.annex_worker", self._options),
+                    cwd=folder,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    env=os.environ | QUIET,
+                    start_new_session=True,
+                )
+                self._end = weakref.finalize(self, _end, self._process, folder)
+            return self._process
+
+    def answer(self, question: bytes, model: bytes, log: bytes) -> bytes:
+        """Blocks until the reply is there, or its time is over. One question at a time."""
+        process, is_late = self.start(), threading.Event()
+        assert process.stdin is not None
+        assert process.stdout is not None
+
+        def end() -> None:
+            is_late.set()
+            process.kill()
+
+        clock = threading.Timer(self._limits.question_s, end)
+        clock.start()
+        try:
+            send(process.stdin, question, model, log)
+            kind, content = receive(process.stdout)
+        except (OSError, EOFError) as error:
+            self._end()
+            raise FileFormatError(self._reason(is_late.is_set())) from error
+        finally:
+            clock.cancel()
+        if kind == PROBLEM:
+            raise FileFormatError(content.decode())
+        return content
+
+    def _reason(self, is_late: bool) -> str:
+        if is_late:
+            return f"The answer took longer than the {self._limits.question_s:g} s that one about an upload may take."
+        return "The upload could not be asked about: it is damaged, or needs more memory than a question may take."
+
+
+def _end(process: subprocess.Popen[bytes], folder: str) -> None:
+    process.kill()
+    process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            try:
+                pipe.close()
+            except OSError:  # what was still to be written goes nowhere
+                continue
+    shutil.rmtree(folder, ignore_errors=True)

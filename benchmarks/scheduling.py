@@ -234,7 +234,7 @@ def failing(bench: Bench) -> str:
         for days in (None, 7.0, 1.0):
             means = []
             for seed in range(N_SEEDS if days else 1):
-                failures = None if days is None else Failures(mean_between_s=days * 86_400, seed=seed)
+                failures = None if days is None else Failures(mean_between_s=days * 86_400)
                 means.append(bench.means(POLICIES[name], ALL, Rules(failures=failures, seed=seed)).mean())
             spread = f" ± {np.std(means, ddof=1):,.0f}" if len(means) > 1 else ""
             cells.append(f"{np.mean(means):,.0f}{spread}")

@@ -13,12 +13,13 @@ from traincast.scaling.optimus import SpeedModel
 from traincast.scheduling.applications import Application
 from traincast.scheduling.decision import EVERY_TIME, NEVER, Decision, Policy, State
 from traincast.scheduling.job import Job
+from traincast.scheduling.live import Live
 from traincast.scheduling.measured_steps import MeasuredSteps, Shape
 from traincast.scheduling.observations import servers_profile
-from traincast.scheduling.placing import nodes_of, only_kind, place
-from traincast.scheduling.policies.elastic import Elastic, place_tightly
-from traincast.scheduling.policies.online_optimus import marginal_gains, place_evenly
-from traincast.scheduling.policies.optimus import Optimus, marginal_gain
+from traincast.scheduling.placing import only_kind, place, place_evenly, place_tightly
+from traincast.scheduling.policies.elastic import Elastic
+from traincast.scheduling.policies.online_optimus import marginal_gains
+from traincast.scheduling.policies.optimus import Optimus, marginal_gain, start_with_least
 from traincast.scheduling.profile import Profile, ServersProfile, TrainingProfile
 
 Floats = NDArray[np.float64]
@@ -90,20 +91,24 @@ class NextEpochOptimus:
 
     name: str = "optimus, from the next epoch"
     adapts_batch: bool = False
+    is_random: bool = False
+
+    def fresh(self, seed: int) -> NextEpochOptimus:
+        return self
 
     def decide(self, state: State) -> Decision:
         kind = only_kind(state, self.name)
         n_devices = sum(state.capacity)
-        first = list(state.active)[:n_devices]
-        remaining = {job: self._remaining(state, job, kind) for job in first if state.n_most(job, kind) > 1}
-        counts = dict.fromkeys(first, 1)
-        counts |= marginal_gain(remaining, n_devices - len(counts) + len(remaining))
+        counts = start_with_least(state, n_devices)
+        remaining = {job: self._remaining(state, job, kind) for job in counts if state.n_most(job, kind) > 1}
+        counts |= marginal_gain(remaining, n_devices - len(counts), dict.fromkeys(remaining, 1))
         return Decision(place(state, {job: (kind, counts[job]) for job in sorted(counts, key=counts.__getitem__)}))
 
     def wakes_s(self, state: State) -> float:
         return EVERY_TIME
 
     def _remaining(self, state: State, job: int, kind: str) -> Floats:
+        assert isinstance(state, Live)
         table = state.speeds.table_s(state.jobs[job].profile, kind)
         following = int(state.position(job) + 1e-9) + 1
         left = table[:, -1] - table[:, following] if following < table.shape[1] - 1 else table[:, -1] * 1e-9
@@ -171,6 +176,10 @@ class KnowingOptimus:
 
     name: str = "optimus, told the truth"
     adapts_batch: bool = False
+    is_random: bool = False
+
+    def fresh(self, seed: int) -> KnowingOptimus:
+        return self
 
     def decide(self, state: State) -> Decision:
         kind = only_kind(state, self.name)
@@ -180,7 +189,7 @@ class KnowingOptimus:
         remaining = {job: (1 - state.position(job)) * profiles[job].n_steps for job in jobs}
         speeds = {job: profiles[job].speed for job in jobs}
         counts = marginal_gains(remaining, speeds, {job: state.n_most(job, kind) for job in jobs}, n_places)
-        placements = place_evenly(state, {job: sum(pair) for job, pair in counts.items()}, nodes_of(state, kind))
+        placements = place_evenly(state, {job: (kind, sum(pair)) for job, pair in counts.items()})
         return Decision(placements, {job: counts[job][0] for job in placements})
 
     def wakes_s(self, state: State) -> float:

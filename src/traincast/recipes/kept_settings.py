@@ -10,6 +10,8 @@ from typing import Any
 from traincast.errors import FileFormatError, InputError
 from traincast.report.files import write_file
 
+_LONGEST_VALUE = 80  # that a sentence can hold twice
+
 
 def keep_settings(path: Path, wanted: Mapping[str, Any]) -> None:
     """Makes the folder of this file one of these settings, or raises where it belongs to others."""
@@ -18,10 +20,17 @@ def keep_settings(path: Path, wanted: Mapping[str, Any]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"The folder '{folder}' cannot be made: {error.strerror or error}.") from error
+    check_settings(path, wanted)
     if not path.exists():
-        if any(folder.iterdir()):
-            raise InputError(f"'{folder}' holds other things already: give an empty or a new folder.")
         write_file(path, json.dumps(wanted, indent=1) + "\n")
+
+
+def check_settings(path: Path, wanted: Mapping[str, Any]) -> None:
+    """Raises where the folder of this file belongs to other settings, and writes nothing."""
+    folder = path.parent
+    if not path.exists():
+        if folder.is_dir() and any(folder.iterdir()):
+            raise InputError(f"'{folder}' holds other things already: give an empty or a new folder.")
         return
     try:
         known = json.loads(path.read_text(encoding="utf-8"))
@@ -31,4 +40,8 @@ def keep_settings(path: Path, wanted: Mapping[str, Any]) -> None:
         raise FileFormatError(f"'{path}' is not a file of settings: give another folder.")
     for name, value in json.loads(json.dumps(wanted)).items():
         if known.get(name) != value:
-            raise InputError(f"'{folder}' holds runs with {name} {known.get(name)}, not {value}: give another folder.")
+            both = f"{name} {known.get(name)}, not {value}"
+            is_short = len(both) <= 2 * _LONGEST_VALUE
+            raise InputError(
+                f"'{folder}' holds runs with {both if is_short else f'other {name}'}: give another folder."
+            )

@@ -1,5 +1,7 @@
 """What policies do with trainings: over a bump between nodes, with free batches, online, and over seeds."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from small_cluster import ONE_TYPE, equal_nodes, job, server_job, tiny_application
@@ -13,6 +15,7 @@ from traincast.scheduling.observations import NoisyMonitor
 from traincast.scheduling.policies.online_optimus import OnlineOptimus
 from traincast.scheduling.policies.registry import POLICIES, make_policy
 from traincast.scheduling.profile import CountProfile, ServersProfile, TrainingProfile
+from traincast.scheduling.schedule import Moment
 from traincast.scheduling.simulator import Rules, simulate_policy
 
 
@@ -129,6 +132,12 @@ def test_a_policy_of_ones_own_is_used():
     assert api.simulate([job("a")], "4xGPU", policy=make_policy("srtf")).policy == "srtf"
 
 
+def test_fairness_is_measured_against_the_job_as_submitted_whoever_schedules():
+    jobs = trainings(tiny_application(fixed_s=0.5, noise=50.0), batch=8)
+    fixed, free = (api.simulate(jobs, equal_nodes(2, 2), policy=name) for name in ("traincast", "traincast-batch"))
+    assert [one.alone_s for one in fixed.jobs] == [one.alone_s for one in free.jobs]
+
+
 def test_policies_are_compared_over_seeds():
     jobs = [job(f"job{place}", submit_s=10.0 * place, seconds=100 + 90 * (place % 4), n=2) for place in range(10)]
     compared = api.simulate_many(jobs, "4xGPU", ["srtf", "fifo"], work_error=1.0, n_seeds=5)
@@ -162,6 +171,15 @@ def test_the_queue_is_drawn_in_steps():
     assert (waiting.x, waiting.y) == ([0, 10, 10, 30, 30], [1, 1, 0, 0, 0])
     assert devices.y == [4, 4, 4, 4, 0]
     assert completion_chart([schedule]).series[0].y == [0.5, 1.0]
+
+
+def test_the_longest_queue_is_drawn_however_many_moments_there_are():
+    """Of 4,000 moments every third or so is drawn, and the peak lies in one moment."""
+    schedule = api.simulate([job("a", seconds=10)], "4xGPU", policy="fifo", interval_s=0)
+    moments = tuple(Moment(float(n), 99 if n == 2222 else 1, 1, 4) for n in range(4000))
+    drawn = queue_chart([replace(schedule, moments=moments)]).series[0]
+    assert max(drawn.y) == 99
+    assert len(drawn.y) < 4000
 
 
 def test_numbers_of_a_schedule_add_up():

@@ -275,17 +275,18 @@ def main() -> None:
     arguments = parser.parse_args()
     bench = Bench(arguments.data)
     for name in arguments.part or (*PARTS, "philly"):
+        chart = None
         if name == "philly":
             text, chart = philly(arguments.data / "cluster" / PHILLY_FILE)
-            if arguments.write:
-                from traincast.report.png import to_png
-
-                write_file(DOCS / "images" / "schedule_philly.png", to_png(chart))
         else:
             text = PARTS[name](bench)
         print(f"## {name}\n{text}", flush=True)
         if arguments.write:
             write_file(PAGE, refresh(PAGE.read_text(encoding="utf-8"), {name: text}))
+            if chart is not None:  # last: it needs an extra, and what took minutes should not be lost with it
+                from traincast.report.png import to_png
+
+                write_file(DOCS / "images" / "schedule_philly.png", to_png(chart))
     print(f"on {os.cpu_count()} cores")
 
 

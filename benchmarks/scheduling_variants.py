@@ -9,17 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traincast.scaling.optimus import SpeedModel
 from traincast.scheduling.applications import Application
 from traincast.scheduling.decision import EVERY_TIME, NEVER, Decision, Policy, State
 from traincast.scheduling.job import Job
+from traincast.scheduling.live import Live
 from traincast.scheduling.measured_steps import MeasuredSteps, Shape
-from traincast.scheduling.observations import servers_profile
-from traincast.scheduling.placing import nodes_of, only_kind, place
-from traincast.scheduling.policies.elastic import Elastic, place_tightly
-from traincast.scheduling.policies.online_optimus import marginal_gains, place_evenly
-from traincast.scheduling.policies.optimus import Optimus, marginal_gain
-from traincast.scheduling.profile import Profile, ServersProfile, TrainingProfile
+from traincast.scheduling.placing import only_kind, place, place_tightly
+from traincast.scheduling.policies.elastic import Elastic
+from traincast.scheduling.policies.optimus import Optimus, marginal_gain, start_with_least
+from traincast.scheduling.profile import Profile, TrainingProfile
 
 Floats = NDArray[np.float64]
 
@@ -90,20 +88,24 @@ class NextEpochOptimus:
 
     name: str = "optimus, from the next epoch"
     adapts_batch: bool = False
+    is_random: bool = False
+
+    def fresh(self, seed: int) -> NextEpochOptimus:
+        return self
 
     def decide(self, state: State) -> Decision:
         kind = only_kind(state, self.name)
         n_devices = sum(state.capacity)
-        first = list(state.active)[:n_devices]
-        remaining = {job: self._remaining(state, job, kind) for job in first if state.n_most(job, kind) > 1}
-        counts = dict.fromkeys(first, 1)
-        counts |= marginal_gain(remaining, n_devices - len(counts) + len(remaining))
+        counts = start_with_least(state, n_devices)
+        remaining = {job: self._remaining(state, job, kind) for job in counts if state.n_most(job, kind) > 1}
+        counts |= marginal_gain(remaining, n_devices - len(counts), dict.fromkeys(remaining, 1))
         return Decision(place(state, {job: (kind, counts[job]) for job in sorted(counts, key=counts.__getitem__)}))
 
     def wakes_s(self, state: State) -> float:
         return EVERY_TIME
 
     def _remaining(self, state: State, job: int, kind: str) -> Floats:
+        assert isinstance(state, Live)
         table = state.speeds.table_s(state.jobs[job].profile, kind)
         following = int(state.position(job) + 1e-9) + 1
         left = table[:, -1] - table[:, following] if following < table.shape[1] - 1 else table[:, -1] * 1e-9
@@ -163,45 +165,3 @@ ABLATIONS: dict[str, Callable[[], Policy]] = {
     "ours, restarts not counted": lambda: Elastic(reluctance=0.0),
     "ours, asked every interval": lambda: Variant(wakes=EVERY_TIME),
 }
-
-
-@dataclass(frozen=True)
-class KnowingOptimus:
-    """Workers and servers by marginal gain, with the true models instead of fitted ones."""
-
-    name: str = "optimus, told the truth"
-    adapts_batch: bool = False
-
-    def decide(self, state: State) -> Decision:
-        kind = only_kind(state, self.name)
-        n_places = sum(state.capacity)
-        jobs = list(state.active)[: n_places // 2]
-        profiles = {job: servers_profile(state, job) for job in jobs}
-        remaining = {job: (1 - state.position(job)) * profiles[job].n_steps for job in jobs}
-        speeds = {job: profiles[job].speed for job in jobs}
-        counts = marginal_gains(remaining, speeds, {job: state.n_most(job, kind) for job in jobs}, n_places)
-        placements = place_evenly(state, {job: sum(pair) for job, pair in counts.items()}, nodes_of(state, kind))
-        return Decision(placements, {job: counts[job][0] for job in placements})
-
-    def wakes_s(self, state: State) -> float:
-        return EVERY_TIME
-
-
-def server_jobs(n_jobs: int, seed: int) -> list[Job]:
-    """Trainings with parameter servers of random speed and length, one a few minutes after the other."""
-    rng = np.random.default_rng(seed)
-    jobs = []
-    for number in range(n_jobs):
-        theta = rng.uniform((0.01, 0.05, 0.05, 0.0, 0.0), (0.1, 0.3, 0.5, 0.01, 0.01))
-        b0, b1, b2 = rng.uniform(0.001, 0.01), rng.uniform(0.3, 1.0), rng.uniform(0.0, 0.3)
-        n_steps = 10 ** rng.uniform(2.3, 3.7)
-        profile = ServersProfile(
-            name="ps",
-            speed=SpeedModel(mode="sync", theta=tuple(theta.tolist()), batch_size=64),
-            loss=(b0, b1, b2),
-            target_loss=1 / (b0 * n_steps + b1) + b2,
-            expected_steps=n_steps * float(np.exp(rng.normal(0.0, 0.7))),
-            max_devices=32,
-        )
-        jobs.append(Job(name=f"job{number}", submit_s=200.0 * number, profile=profile, n_devices=2))
-    return jobs

@@ -5,14 +5,8 @@ import json
 import pytest
 
 from traincast.__main__ import run
-from traincast.cli import app
 
 JOBS = "name,submit_s,seconds,n_devices,max_devices\nlong,0,600,2,4\nshort,60,60,4,4\nwide,60,120,4,4\n"
-
-
-@pytest.fixture(autouse=True)
-def registered(monkeypatch):
-    monkeypatch.setattr(app, "COMMANDS", tuple(dict.fromkeys((*app.COMMANDS, "simulate"))))
 
 
 @pytest.fixture
@@ -48,7 +42,28 @@ def test_json_holds_what_python_holds(capsys, jobs):
     data = json.loads(told(capsys, jobs, "--cluster", "4xT4", "--policy", "srtf", "--restart", "0", "--json"))
     schedule = api.simulate(jobs, "4xT4", policy="srtf", restart_s=0)
     assert data["policies"][0]["mean_completion_s"] == schedule.mean_completion_s
-    assert [one["name"] for one in data["policies"][0]["jobs"]] == ["long", "short", "wide"]
+    (policy,) = data["policies"]
+    assert [one["name"] for one in policy["jobs"]] == ["long", "short", "wide"]
+    assert policy["jobs"][0]["alone_s"] == 600
+    assert data["rules"]["interval_s"] == 60
+    assert [moment["now_s"] for moment in policy["moments"]] == [moment.now_s for moment in schedule.moments]
+    assert policy["spans"][0]["placement"] == [[0, 2]]
+    assert len(policy["spans"]) == len(schedule.spans)
+
+
+SERVERS = (
+    "name,submit_s,mode,theta,batch_size,loss,target_loss,expected_steps,n_servers,n_workers,steps_p10,steps_p90\n"
+    "a,0,sync,0.5 0.1 0.3 0 0.01,16,0.01 0.5 0.1,0.4,500,1,1,300,900\n"
+    "b,30,async,0.5 0.1 0 0.01,,0.01 0.5 0.1,0.4,500,1,2,,\n"
+)
+
+
+def test_optimus_fits_its_models_online_to_jobs_with_servers(capsys, tmp_path):
+    path = tmp_path / "servers.csv"
+    path.write_text(SERVERS)
+    out = told(capsys, str(path), "--cluster", "2x4xT4", "--policy", "optimus-online,fifo,traincast", "--seeds", "2")
+    assert "1 job with intervals of their own, 2 seeds" in out
+    assert {"optimus-online", "fifo", "traincast"} <= {line.split()[0] for line in out.splitlines() if line}
 
 
 def test_the_page_has_the_devices_and_the_queue(capsys, jobs, tmp_path):
@@ -79,6 +94,13 @@ def test_decisions_may_come_at_each_event(capsys, jobs):
         (["--cluster", "4xT4", "--policy", "best"], "No policy is named 'best'"),
         (["--cluster", "4xT4", "--seeds", "3"], "nothing is random"),
         (["--cluster", "4xT4", "--workload", "1"], "no workload 1 to choose"),
+        (
+            ["--cluster", "4xT4", "--policy", "optimus-online"],
+            "trainings with parameter servers, and job 'long' is none",
+        ),
+        (["--cluster", "4xT4", "--seed", "-1"], "A seed should be 0 or more"),
+        (["--cluster", "4xT4", "--repair", "60"], "Without failures of nodes"),
+        (["--cluster", "4xT4", "--failure", "10"], "No job gets further on '4xT4'"),
     ],
 )
 def test_a_mistake_is_one_line(capsys, jobs, arguments, words):

@@ -1,17 +1,28 @@
 """Small jobs, tables and clusters that several tests use."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from traincast.scaling.optimus import SpeedModel
 from traincast.scheduling.applications import Application, Learning
+from traincast.scheduling.decision import NEVER
+from traincast.scheduling.forecast_errors import ForecastErrors
 from traincast.scheduling.job import Job
-from traincast.scheduling.machines import equal_nodes
+from traincast.scheduling.live import Live
+from traincast.scheduling.machines import find_machines
 from traincast.scheduling.measured_steps import StepRow, measured_steps
 from traincast.scheduling.policies.registry import make_policy
-from traincast.scheduling.profile import plain_profile
+from traincast.scheduling.profile import ServersProfile, plain_profile
 from traincast.scheduling.simulator import Rules, simulate_policy
+from traincast.scheduling.speeds import Speeds
 
 AT_ONCE = Rules(interval_s=0)
 ONE_TYPE = ("fifo", "srtf", "drf", "tiresias", "optimus", "gavel", "pollux", "traincast", "traincast-batch")
+
+
+def equal_nodes(n_nodes, devices_per_node):
+    return find_machines(f"{n_nodes}x{devices_per_node}xGPU")
 
 
 def job(name, submit_s=0.0, seconds=100.0, n=1, most=None, exponent=1.0, restart_s=0.0):
@@ -57,3 +68,46 @@ def tiny_application(fixed_s=0.0, noise=1.0):
         min_local_batch=2,
         max_devices=4,
     )
+
+
+def server_job(name="a", submit_s=0.0, n_steps=500.0, asked=(1, 1), restart_s=10.0, most=16):
+    """A training with parameter servers that takes so many steps, though its owner expects 700."""
+    b0, b1, b2 = 0.01, 0.5, 0.1
+    profile = ServersProfile(
+        name="ps",
+        speed=SpeedModel(mode="sync", theta=(0.5, 0.1, 0.3, 0.0, 0.01), batch_size=16),
+        loss=(b0, b1, b2),
+        target_loss=1 / (b0 * n_steps + b1) + b2,
+        expected_steps=700.0,
+        max_devices=most,
+        asked=asked,
+    )
+    return Job(name=name, submit_s=submit_s, profile=profile, n_devices=sum(asked), restart_s=restart_s)
+
+
+def state_of(jobs, machines, *, adapts_batch=False, sigma=0.0):
+    """All jobs submitted, nobody placed."""
+    errors = ForecastErrors([0.0] * len(jobs), speed_sigma=sigma)
+    live = Live(jobs, machines, Speeds(machines), adapts_batch=adapts_batch, errors=errors)
+    live.active = dict.fromkeys(range(len(jobs)))
+    return live
+
+
+@dataclass
+class Told:
+    """A policy that says what a test wants."""
+
+    tell: object  # state -> Decision
+    wakes: float = NEVER
+    name: str = "told"
+    adapts_batch: bool = False
+    is_random: bool = False
+
+    def fresh(self, seed):
+        return self
+
+    def decide(self, state):
+        return self.tell(state)
+
+    def wakes_s(self, state):
+        return self.wakes

@@ -9,6 +9,7 @@ from small_cluster import tiny_application
 import traincast.api.simulating as api
 from traincast.errors import FileFormatError, InputError, TraincastError
 from traincast.scheduling.jobs_file import read_jobs
+from traincast.scheduling.machines import Machines
 from traincast.scheduling.pollux_tables import read_applications
 
 PLAIN = "name,submit_s,seconds,n_devices\n"
@@ -16,16 +17,6 @@ WORKLOAD = "set,workload,job,submit_time_s,application,num_gpus,batch_size\n"
 TRACE = "timestamp,duration_s,num_gpus\n"
 STEPS = "app,table,placement,num_nodes,num_gpus,local_batch,step_time_s,sync_time_s\n"
 GRADIENTS = "app,batch_size,epoch,progress,grad_sqr,grad_var\n"
-
-
-@pytest.fixture
-def written(tmp_path):
-    def write(text, name="jobs.csv"):
-        path = tmp_path / name
-        path.write_text(text)
-        return path
-
-    return write
 
 
 @pytest.fixture
@@ -65,6 +56,14 @@ def test_a_trace_is_sorted_by_time(written, tmp_path):
     assert [(one.submit_s, one.n_devices, one.length) for one in jobs] == [(0, 8, 30), (60, 1, 60)]
 
 
+def test_times_of_a_trace_may_name_their_zone(written):
+    """Noon in Berlin in winter is 11 o'clock UTC, and so is a time that names no zone."""
+    jobs = read_jobs(
+        written(TRACE + "2017-12-01T12:00:00+01:00,60,1\n2017-12-01T11:00:30Z,60,1\n2017-12-01 11:00:45,60,1\n")
+    )
+    assert [one.submit_s for one in jobs] == [0, 30, 45]
+
+
 def test_jobs_of_a_trace_with_as_many_devices_share_a_profile(written):
     jobs = read_jobs(written(TRACE + "2017-10-09 07:01:55,60,1\n2017-10-09 07:02:55,30,1\n"))
     assert jobs[0].profile is jobs[1].profile
@@ -76,6 +75,9 @@ def test_a_workload_is_chosen_by_name(written, tables):
     assert [one.name for one in read_jobs(path, applications=applications, workload="real/2")] == ["y"]
     with pytest.raises(InputError, match="workloads real/1, real/2, tuned/2: choose one"):
         read_jobs(path, applications=applications)
+    assert [one.name for one in read_jobs(path, applications=applications, workload="1")] == ["x"]
+    with pytest.raises(InputError, match="several workloads 2: real/2, tuned/2"):
+        read_jobs(path, applications=applications, workload="2")
 
 
 def test_trainings_run_by_their_tables(written, tables):
@@ -94,6 +96,70 @@ def test_ncf_stays_on_one_device_and_keeps_its_batch(written, tables):
     assert ncf.adaptive is None
 
 
+def test_measured_steps_are_those_of_a_t4_and_of_no_other_device(written, tables):
+    path = written(WORKLOAD + "s,1,x,0,bert,4,32\n")
+    with pytest.raises(InputError, match="Job 'x' runs on T4, which '2x4xA100' does not have"):
+        api.simulate(path, "2x4xA100", policy="fifo", tables=tables)
+    schedule = api.simulate(path, "2x4xV100+2x4xt4", policy="fifo", tables=tables)
+    assert {node for span in schedule.spans for node, _ in span.placement} <= {2, 3}
+
+
+def test_yolov3_takes_at_most_8_samples_a_device_at_once(written, tables):
+    rows = "".join(
+        f"yolov3,placements,{shape},1,{shape},{batch},{0.1 * batch},0\n" for shape in (1, 2) for batch in (4, 16)
+    )
+    written(STEPS + rows, "pollux_t4_steps.csv")
+    written(GRADIENTS + "yolov3,8,1,100,1,2\nyolov3,32,1,100,1,2\n", "pollux_gradient_statistics.csv")
+    yolo = read_applications(tables)["yolov3"]
+    assert (yolo.max_local_batch, yolo.steps["T4"].largest_batch) == (8, 16)
+    gain = 3 / (2 * 8 / 32 + 1)
+    assert yolo.epoch_s((2,), "T4", 32).tolist() == pytest.approx([100 / gain * 2 * 0.8])  # two passes of 8
+
+
+def test_a_job_may_say_how_uncertain_its_length_is(written):
+    """From 800 to 1250 steps: a factor of 1.25 either way, which is 1.28 standard deviations of the logarithm."""
+    header = "name,submit_s,seconds,n_devices,steps_p10,steps_p90\n"
+    sure, unsure = read_jobs(written(header + "sure,0,100,1,,\nunsure,0,100,1,800,1250\n"))
+    assert sure.work_sigma is None
+    assert unsure.work_sigma == pytest.approx(np.log(1.25) / 1.2816, rel=1e-4)
+
+
+def test_only_jobs_with_an_interval_are_forecast_wrong(written):
+    header = "name,submit_s,seconds,n_devices,steps_p10,steps_p90\n"
+    rows = "".join(f"job{n},0,{100 + n},1,{'1,1000' if n > 4 else ','}\n" for n in range(10))
+    many = api.simulate_many(written(header + rows), "1xGPU", ["srtf"], n_seeds=3, interval_s=0, restart_s=0)
+    started = [span.job for span in many.outcomes[0].schedule.spans]
+    assert [n for n in started if n <= 4] == [0, 1, 2, 3, 4], "those that are known are in the right order"
+    assert started != list(range(10))
+    assert len(set(many.outcomes[0].by_seed["mean_completion_s"])) == 3
+
+
+def test_a_job_of_absurd_size_is_refused_like_any_other(written):
+    with pytest.raises(InputError, match="Job 'a' asks for 3000000000 devices, and '1x4xGPU' has 4"):
+        api.simulate(written(PLAIN + "a,0,10,3000000000\n"), "1x4xGPU")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"seed": -1}, "seed should be 0 or more, not -1"),
+        ({"repair_s": 5.0}, "Without failures of nodes, repair_s mean nothing"),
+        ({"checkpoint_s": 5.0}, "checkpoint_s mean nothing"),
+    ],
+)
+def test_options_that_mean_nothing_are_told(written, options, words):
+    with pytest.raises(InputError, match=words):
+        api.simulate(written(PLAIN + "a,0,10,1\n"), "1x4xGPU", **options)
+
+
+def test_tables_and_workloads_belong_to_files_that_name_applications(written, tables):
+    path = written(PLAIN + "a,0,10,1\n")
+    with pytest.raises(InputError, match="names no applications"):
+        api.simulate(path, "1x4xGPU", tables=tables)
+    with pytest.raises(InputError, match="these are Job objects"):
+        api.simulate(read_jobs(path), "1x4xGPU", workload="1")
+
+
 def test_trainings_may_be_forecast(written):
     path = written("name,submit_s,model,batch_size,n_samples,n_epochs,n_devices\na,0,mnist_cnn,64,60000,1,2\n")
     schedule = api.simulate(path, "1x2xT4", policy="fifo", interval_s=0, restart_s=0)
@@ -101,6 +167,43 @@ def test_trainings_may_be_forecast(written):
 
     asked = tc.forecast("mnist_cnn", on="2xT4", batch_size=64, n_samples=60000)
     assert schedule.makespan_s == pytest.approx(asked.total_s)
+
+
+FORECAST = "name,submit_s,model,batch_size,n_samples,n_epochs,n_devices\n"
+
+
+def test_a_forecast_training_waits_for_the_link_where_its_devices_are_spread(written):
+    """The long ones leave one device free on each of two nodes: two devices of the last one are apart."""
+    import traincast as tc
+
+    rows = "a,0,mnist_cnn,64,60000,9,3\nb,0,mnist_cnn,64,60000,9,3\nc,0,mnist_cnn,64,60000,1,2\n"
+    schedule = api.simulate(written(FORECAST + rows), "2x4xT4@1Gb/s", policy="fifo", interval_s=0, restart_s=0)
+    assert [len(span.placement) for span in sorted(schedule.spans)] == [1, 1, 2]
+    whole = tc.forecast("mnist_cnn", on="2x1xT4@1Gb/s", batch_size=64, n_samples=60000).total_s
+    together = tc.forecast("mnist_cnn", on="2xT4", batch_size=64, n_samples=60000).total_s
+    assert schedule.jobs[2].finish_s == pytest.approx(whole)
+    assert whole > 1.1 * together
+
+
+def test_trainings_are_forecast_on_nodes_of_two_sizes(written):
+    """All six devices: four in one node and two in the other."""
+    path = written(FORECAST + "a,0,mnist_cnn,64,60000,1,6\n")
+    uneven = api.simulate(path, "1x4xT4@10Gb/s+1x2xT4@10Gb/s", policy="fifo", interval_s=0, restart_s=0)
+    assert 0 < uneven.makespan_s < np.inf
+    same = Machines(devices=(4, 2), kinds=("T4", "T4"), links=("10Gb/s", "10Gb/s"), name="lab")
+    assert api.simulate(path, same, policy="fifo", interval_s=0, restart_s=0).makespan_s == uneven.makespan_s
+
+
+@pytest.mark.parametrize(
+    ("cluster", "words"),
+    [
+        ("2x4xT4", "name the link between them"),
+        ("1x4xT4@10Gb/s+1x4xT4@1Gb/s", "by two links .10Gb/s and 1Gb/s.: name one"),
+    ],
+)
+def test_a_forecast_needs_one_link_between_nodes(written, cluster, words):
+    with pytest.raises(InputError, match=words):
+        api.simulate(written(FORECAST + "a,0,mnist_cnn,64,60000,1,6\n"), cluster, policy="fifo")
 
 
 @pytest.mark.parametrize(
@@ -119,6 +222,10 @@ def test_trainings_may_be_forecast(written):
         (PLAIN + "a,nan,10,1\n", "it should be finite"),
         (TRACE + "yesterday,10,1\n", "'yesterday' is no time"),
         (TRACE + "2017-10-09 07:01:55,0,1\n", "a job of 0 s"),
+        (TRACE + ",10,1\n", "line 2: timestamp is missing"),
+        (PLAIN + "a,0\n", "line 2: n_devices is missing"),
+        ("name,submit_s,seconds,n_devices,steps_p10,steps_p90\na,0,9,1,900,800\n", "above 0 and rise"),
+        ("name,submit_s,seconds,n_devices,steps_p10\na,0,9,1,900\n", "steps_p90 is missing"),
     ],
 )
 def test_a_file_that_cannot_be_is_told(written, text, words):

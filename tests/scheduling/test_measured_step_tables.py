@@ -8,7 +8,7 @@ from small_cluster import tiny_application
 
 from traincast.errors import InputError
 from traincast.scheduling.applications import Learning
-from traincast.scheduling.machines import consolidated, find_machines
+from traincast.scheduling.machines import find_machines
 from traincast.scheduling.measured_steps import StepRow, measured_steps, smallest_rotation
 
 
@@ -133,5 +133,22 @@ def test_a_cluster_without_devices_is_told(text):
 
 
 def test_the_fewest_nodes_are_full_ones_and_a_rest():
-    assert consolidated(10, 4) == (4, 4, 2)
-    assert consolidated(4, 4) == (4,)
+    assert find_machines("3x4xT4").fewest_nodes("T4", 10) == (4, 4, 2)
+    assert find_machines("3x4xT4").fewest_nodes("T4", 4) == (4,)
+    assert find_machines("2x2xT4+1x8xT4").fewest_nodes("T4", 11) == (8, 2, 1)
+
+
+def test_a_local_batch_so_small_that_a_step_would_take_no_time_is_told():
+    steep = measured_steps("steep", [row((1,), 8, 1.0), row((1,), 16, 3.0)])
+    assert steep.step_and_sync_s((1,), np.array([6.0]))[0].tolist() == [0.5]
+    with pytest.raises(
+        InputError, match=r"'steep' on \(1,\): steps were measured at local batches from 8 to 16: 4 is too"
+    ):
+        steep.step_and_sync_s((1,), np.array([8.0, 4.0]))
+
+
+def test_one_measured_batch_says_nothing_of_others():
+    lone = measured_steps("lone", [row((1,), 8, 1.0)])
+    assert lone.step_and_sync_s((1,), np.array([8.0]))[0].tolist() == [1.0]
+    with pytest.raises(InputError, match="a local batch of 8 alone: 9 cannot be told"):
+        lone.step_and_sync_s((1,), np.array([9.0]))

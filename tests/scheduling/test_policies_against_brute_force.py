@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from small_cluster import job, simulate
 
 from traincast.scaling.optimus import SpeedModel
+from traincast.scheduling.placing import evenly_on_fewest
 from traincast.scheduling.policies.drf import fill
 from traincast.scheduling.policies.elastic import concave_hull, divide_by_hull
 from traincast.scheduling.policies.gavel import max_min_shares
-from traincast.scheduling.policies.online_optimus import evenly_on_fewest, marginal_gains, steps_to_loss
+from traincast.scheduling.policies.online_optimus import marginal_gains, steps_to_loss
 from traincast.scheduling.policies.optimus import marginal_gain
 
 
@@ -32,7 +33,7 @@ def falling(work, exponent, n_most):
 )
 def test_marginal_gains_find_the_smallest_sum_of_remaining_times(jobs, n_devices):
     remaining = {place: falling(work, exponent, n_devices) for place, (work, exponent) in enumerate(jobs)}
-    counts = marginal_gain(remaining, n_devices)
+    counts = marginal_gain(remaining, n_devices - len(jobs), dict.fromkeys(remaining, 1))
     best = min(
         sum(remaining[place][n] for place, n in enumerate(split)) for split in splits(len(jobs), n_devices, least=1)
     )
@@ -41,7 +42,7 @@ def test_marginal_gains_find_the_smallest_sum_of_remaining_times(jobs, n_devices
 
 def test_marginal_gains_stop_before_a_device_that_gains_nothing():
     bump = np.array([np.inf, 100.0, 50.0, 60.0, 20.0])  # the third device is on a second node
-    assert marginal_gain({0: bump}, 4) == {0: 2}
+    assert marginal_gain({0: bump}, 3, {0: 1}) == {0: 2}
 
 
 def test_a_hull_steps_over_a_device_that_gains_nothing():

@@ -1,19 +1,21 @@
 """What policies do with trainings: over a bump between nodes, with free batches, online, and over seeds."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from small_cluster import AT_ONCE, ONE_TYPE, job, tiny_application
+from small_cluster import ONE_TYPE, equal_nodes, job, server_job, tiny_application
 
 import traincast.api.simulating as api
 from traincast.errors import InputError
-from traincast.scaling.optimus import SpeedModel
 from traincast.scheduling.charts import completion_chart, devices_chart, gantt_chart, queue_chart
 from traincast.scheduling.job import Job
-from traincast.scheduling.machines import equal_nodes, find_machines
+from traincast.scheduling.machines import find_machines
 from traincast.scheduling.observations import NoisyMonitor
 from traincast.scheduling.policies.online_optimus import OnlineOptimus
 from traincast.scheduling.policies.registry import POLICIES, make_policy
 from traincast.scheduling.profile import CountProfile, ServersProfile, TrainingProfile
+from traincast.scheduling.schedule import Moment
 from traincast.scheduling.simulator import Rules, simulate_policy
 
 
@@ -23,24 +25,6 @@ def trainings(application, n_jobs=3, batch=16):
         Job(name=f"job{place}", submit_s=30.0 * place, profile=fixed, n_devices=2, restart_s=10, adaptive=free)
         for place in range(n_jobs)
     ]
-
-
-def with_servers(n_steps=500.0, submit_s=0.0, name="a"):
-    b0, b1, b2 = 0.01, 0.5, 0.1
-    return Job(
-        name=name,
-        submit_s=submit_s,
-        profile=ServersProfile(
-            name="ps",
-            speed=SpeedModel(mode="sync", theta=(0.5, 0.1, 0.3, 0.0, 0.01), batch_size=16),
-            loss=(b0, b1, b2),
-            target_loss=1 / (b0 * n_steps + b1) + b2,
-            expected_steps=700.0,
-            max_devices=16,
-        ),
-        n_devices=2,
-        restart_s=10,
-    )
 
 
 @pytest.mark.parametrize("policy", ONE_TYPE)
@@ -78,7 +62,7 @@ def test_a_free_batch_ends_earlier_where_gradients_are_noisy():
 
 
 def test_online_optimus_finishes_trainings_with_servers_and_workers():
-    jobs = [with_servers(300 + 200 * place, 100.0 * place, f"job{place}") for place in range(4)]
+    jobs = [server_job(f"job{place}", 100.0 * place, 300 + 200 * place) for place in range(4)]
     schedule = simulate_policy(jobs, equal_nodes(4, 4), OnlineOptimus(), Rules())
     assert np.isfinite(schedule.completions_s).all()
     assert all(sum(n for _, n in span.placement) >= 2 for span in schedule.spans)
@@ -86,8 +70,8 @@ def test_online_optimus_finishes_trainings_with_servers_and_workers():
 
 def test_online_optimus_with_exact_observations_learns_how_much_remains():
     policy = OnlineOptimus(monitor=NoisyMonitor(sigma=0.0))
-    schedule = simulate_policy([with_servers(500.0)], equal_nodes(2, 4), policy, Rules())
-    speed = with_servers().profile.speed
+    schedule = simulate_policy([server_job()], equal_nodes(2, 4), policy, Rules())
+    speed = server_job().profile.speed
     best_s = min(500 / float(speed.steps_per_s(p, w)) for p in range(1, 8) for w in range(1, 9 - p))
     assert schedule.makespan_s == pytest.approx(best_s + 10, rel=0.1)
 
@@ -101,7 +85,7 @@ def test_a_loss_that_never_falls_to_its_target_is_told():
     with pytest.raises(InputError, match="does not fall to"):
         ServersProfile(
             name="ps",
-            speed=with_servers().profile.speed,
+            speed=server_job().profile.speed,
             loss=(0.01, 0.5, 0.1),
             target_loss=0.1,
             expected_steps=1.0,
@@ -148,6 +132,12 @@ def test_a_policy_of_ones_own_is_used():
     assert api.simulate([job("a")], "4xGPU", policy=make_policy("srtf")).policy == "srtf"
 
 
+def test_fairness_is_measured_against_the_job_as_submitted_whoever_schedules():
+    jobs = trainings(tiny_application(fixed_s=0.5, noise=50.0), batch=8)
+    fixed, free = (api.simulate(jobs, equal_nodes(2, 2), policy=name) for name in ("traincast", "traincast-batch"))
+    assert [one.alone_s for one in fixed.jobs] == [one.alone_s for one in free.jobs]
+
+
 def test_policies_are_compared_over_seeds():
     jobs = [job(f"job{place}", submit_s=10.0 * place, seconds=100 + 90 * (place % 4), n=2) for place in range(10)]
     compared = api.simulate_many(jobs, "4xGPU", ["srtf", "fifo"], work_error=1.0, n_seeds=5)
@@ -183,6 +173,15 @@ def test_the_queue_is_drawn_in_steps():
     assert completion_chart([schedule]).series[0].y == [0.5, 1.0]
 
 
+def test_the_longest_queue_is_drawn_however_many_moments_there_are():
+    """Of 4,000 moments every third or so is drawn, and the peak lies in one moment."""
+    schedule = api.simulate([job("a", seconds=10)], "4xGPU", policy="fifo", interval_s=0)
+    moments = tuple(Moment(float(n), 99 if n == 2222 else 1, 1, 4) for n in range(4000))
+    drawn = queue_chart([replace(schedule, moments=moments)]).series[0]
+    assert max(drawn.y) == 99
+    assert len(drawn.y) < 4000
+
+
 def test_numbers_of_a_schedule_add_up():
     jobs = [job("a", seconds=10, n=4), job("b", seconds=20, n=4)]
     schedule = api.simulate(jobs, "4xGPU", policy="fifo", interval_s=0)
@@ -190,4 +189,3 @@ def test_numbers_of_a_schedule_add_up():
     assert schedule.p99_completion_s == pytest.approx(29.8)
     assert schedule.fairness_fraction == pytest.approx((1 + 1.5) ** 2 / (2 * (1 + 1.5**2)))
     assert schedule.to_dict()["jobs"][1]["completion_s"] == 30
-    assert AT_ONCE.interval_s == 0

@@ -2,13 +2,17 @@
 
 import numpy as np
 import pytest
-from small_cluster import AT_ONCE, ends, job, simulate, tiny_application
+from small_cluster import AT_ONCE, ONE_TYPE, Told, ends, equal_nodes, job, simulate, tiny_application
 
 from traincast.errors import InputError
+from traincast.scheduling.decision import Decision
 from traincast.scheduling.forecast_errors import ForecastErrors
 from traincast.scheduling.job import Job
 from traincast.scheduling.live import Live
-from traincast.scheduling.machines import equal_nodes, find_machines
+from traincast.scheduling.machines import find_machines
+from traincast.scheduling.policies.registry import make_policy
+from traincast.scheduling.policies.rigid import Fifo
+from traincast.scheduling.policies.tiresias import Tiresias
 from traincast.scheduling.profile import CountProfile, TrainingProfile
 from traincast.scheduling.simulator import Rules, simulate_policy
 from traincast.scheduling.speeds import Speeds
@@ -73,7 +77,7 @@ def test_an_elastic_job_takes_what_others_leave():
 
 def test_a_job_goes_through_epochs_of_different_speed_exactly():
     class TwoEpochs:
-        name, max_devices, kinds = "two", 2, None
+        name, min_devices, max_devices, kinds = "two", 1, 2, None
 
         def segment_s(self, shape, kind, n_servers):
             return np.array([100.0, 10.0]) / sum(shape)
@@ -83,7 +87,7 @@ def test_a_job_goes_through_epochs_of_different_speed_exactly():
         equal_nodes(1, 2),
         Speeds(equal_nodes(1, 2)),
         adapts_batch=False,
-        errors=ForecastErrors(1),
+        errors=ForecastErrors([0.0]),
     )
     live.start(0, ((0, 1),), 0)
     live.now_s = 105.0
@@ -96,27 +100,19 @@ def test_a_job_goes_through_epochs_of_different_speed_exactly():
 def test_a_slower_type_is_used_where_the_faster_one_is_taken():
     profile = CountProfile(name="both", seconds={"V100": (10.0,), "T4": (30.0,)})
     jobs = [Job(name=name, submit_s=0, profile=profile, n_devices=1, restart_s=0) for name in "ab"]
-    from traincast.scheduling.policies.rigid import Fifo
-
     assert ends(simulate_policy(jobs, find_machines("1xT4+1xV100"), Fifo(), AT_ONCE)) == {"a": 10, "b": 30}
-
-
-def test_spreading_over_more_nodes_than_needed_costs_its_fraction():
-    profile = CountProfile(name="near", seconds={"any": (8.0, 4.0)}, is_any_kind=True, spread_fraction=0.5, node_size=2)
-    assert profile.segment_s((2,), "GPU", 0).tolist() == [4.0]
-    assert profile.segment_s((1, 1), "GPU", 0).tolist() == [6.0]
 
 
 def test_policies_for_one_type_refuse_several():
     with pytest.raises(InputError, match="'optimus' divides devices of one type"):
-        simulate_policy([job("a")], find_machines("1xT4+1xV100"), _policy("optimus"), AT_ONCE)
+        simulate_policy([job("a")], find_machines("1xT4+1xV100"), make_policy("optimus"), AT_ONCE)
 
 
 def test_a_training_takes_its_steps_times_its_step_time():
     application = tiny_application()
     fixed = TrainingProfile(application, 8)
     one = Job(name="a", submit_s=0, profile=fixed, n_devices=2, restart_s=0)
-    schedule = simulate_policy([one], equal_nodes(1, 2), _policy("fifo"), AT_ONCE)
+    schedule = simulate_policy([one], equal_nodes(1, 2), make_policy("fifo"), AT_ONCE)
     assert schedule.makespan_s == pytest.approx(200 * (0.4 + 0.02))
 
 
@@ -138,6 +134,8 @@ def test_what_cannot_be_scheduled_is_told(jobs, words):
     [
         ({"submit_s": -1.0}, "submitted at -1 s"),
         ({"n_devices": 0}, "asks for 0 devices"),
+        ({"n_devices": 1.5}, "asks for 1.5 devices: it should be a whole number"),
+        ({"work_sigma": -1.0}, "work_sigma should be 0 or more"),
         ({"length": 0.0}, "has the length 0"),
         ({"restart_s": -1.0}, "restarts in -1 s"),
     ],
@@ -159,39 +157,72 @@ def test_a_job_for_a_type_that_is_not_there_is_told():
         simulate([Job(name="a", submit_s=0, profile=profile, n_devices=1)])
 
 
-def test_a_policy_that_gives_a_device_twice_is_a_bug():
-    from traincast.scheduling.decision import NEVER, Decision
-
-    class Twice:
-        name, adapts_batch = "twice", False
-
-        def decide(self, state):
-            return Decision({one: ((0, 3),) for one in state.active})
-
-        def wakes_s(self, state):
-            return NEVER
-
-    with pytest.raises(AssertionError, match="not free"):
-        simulate_policy([job("a"), job("b")], equal_nodes(1, 4), Twice(), AT_ONCE)
-
-
-def test_a_policy_that_starts_nobody_is_told():
-    from traincast.scheduling.decision import NEVER, Decision
-
-    class Idle:
-        name, adapts_batch = "idle", False
-
-        def decide(self, state):
-            return Decision({})
-
-        def wakes_s(self, state):
-            return NEVER
-
-    with pytest.raises(InputError, match="'idle' never starts job 'a'"):
-        simulate_policy([job("a")], equal_nodes(1, 4), Idle(), AT_ONCE)
+@pytest.mark.parametrize(
+    ("placement", "n_servers", "words"),
+    [
+        (((0, 5),), 0, "not free"),
+        (((0, 2), (0, 2)), 0, "each once"),
+        (((-1, 1),), 0, "nodes 0 to 1"),
+        (((2, 1),), 0, "nodes 0 to 1"),
+        ((), 0, "nodes 0 to 1"),
+        (((0, 0),), 0, "not free"),
+        (((0, 1), (1, 1)), 0, "one type of device at a time"),
+        (((1, 1),), 0, "one type of device at a time, of T4"),
+        (((0, 1),), 1, "a worker too"),
+    ],
+)
+def test_a_placement_that_is_none_is_told(placement, n_servers, words):
+    """Node 0 has three T4, node 1 one V100; the job runs on T4."""
+    profile = CountProfile(name="slow", seconds={"T4": (10.0, 5.0)})
+    lone = [Job(name="a", submit_s=0, profile=profile, n_devices=1)]
+    policy = Told(lambda state: Decision({0: placement}, {0: n_servers}))
+    with pytest.raises(InputError, match=f"Policy 'told' puts job 'a' on .*{words}"):
+        simulate_policy(lone, find_machines("1x3xT4+1x1xV100"), policy, AT_ONCE)
 
 
-def _policy(name):
-    from traincast.scheduling.policies.registry import make_policy
+def test_a_policy_that_gives_a_device_twice_or_to_nobody_is_told():
+    twice = Told(lambda state: Decision({one: ((0, 3),) for one in state.active}))
+    with pytest.raises(InputError, match=r"puts job 'b' on .*not free"):
+        simulate_policy([job("a"), job("b")], equal_nodes(1, 4), twice, AT_ONCE)
+    nobody = Told(lambda state: Decision({7: ((0, 1),)}))
+    with pytest.raises(InputError, match=r"puts job 7 on .*not one of those"):
+        simulate_policy([job("a")], equal_nodes(1, 4), nobody, AT_ONCE)
 
-    return make_policy(name)
+
+def test_a_job_submitted_a_rounding_error_after_an_interval_is_decided_on_in_it():
+    """600 times 0.1 is 60.00000000000058: the decision comes then, and not before the job is there."""
+    submit_s = 0.0
+    for _ in range(600):
+        submit_s += 0.1
+    assert submit_s > 60
+    for policy in ONE_TYPE:
+        schedule = simulate([job("a", submit_s=submit_s, seconds=10)], policy, rules=Rules(interval_s=60))
+        assert schedule.jobs[0].start_s == submit_s, policy
+        assert [moment.now_s for moment in schedule.moments] == [submit_s], policy
+
+
+def test_an_end_a_rounding_error_after_an_interval_does_not_turn_time_back():
+    late = 60 + 3e-8
+    schedule = simulate([job("a", seconds=late), job("b", seconds=10)], devices=1, rules=Rules(interval_s=60))
+    first, second = schedule.spans
+    assert first.until_s == late <= second.since_s
+    assert ends(schedule)["b"] == late + 10
+
+
+def test_a_demotion_is_not_missed_by_a_rounding_error():
+    """From 22169.2 s on, four devices have had 57599.999999999985 device-seconds at the moment worked out for it."""
+    wide, late = job("wide", 22169.2, 28800, n=4), job("late", 22169.2, 60, n=4)
+    schedule = simulate([wide, late], "tiresias", devices=4)
+    assert next(one for one in schedule.jobs if one.name == "late").start_s == pytest.approx(22169.2 + 4 * 3600)
+
+
+def test_tiresias_may_have_three_queues():
+    """Demoted after 100 and 300 device-seconds: the newcomer of each queue passes those of the next."""
+    jobs = [job("first", seconds=400), job("second", submit_s=150, seconds=200), job("third", submit_s=350, seconds=10)]
+    three = Tiresias(thresholds_device_s=(100.0, 300.0))
+    assert ends(simulate_policy(jobs, equal_nodes(1, 1), three, AT_ONCE)) == {"third": 360, "second": 510, "first": 610}
+    assert ends(simulate_policy(jobs, equal_nodes(1, 1), Tiresias(), AT_ONCE)) == {
+        "first": 400,
+        "second": 600,
+        "third": 610,
+    }

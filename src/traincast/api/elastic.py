@@ -63,5 +63,5 @@ def forecast_of(job: ElasticJob, *, restart_s: float = RESTART_S) -> Job:
     for n_workers in range(1, job.max_devices + 1):
         share = -(-job.batch_size // n_workers)
         seconds.append(forecast(trace, on="this-machine", batch_size=share).step_s * n_steps)
-    profile = CountProfile(name=job.model, seconds={"CPU": tuple(seconds)}, is_any_kind=True)
+    profile = CountProfile(name=job.model, seconds={"CPU": tuple(seconds)})
     return Job(name=job.name, submit_s=job.submit_s, profile=profile, n_devices=job.n_devices, restart_s=restart_s)

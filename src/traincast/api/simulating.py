@@ -11,16 +11,12 @@ from traincast.errors import InputError
 if TYPE_CHECKING:
     from traincast.scheduling.compare import Comparison
     from traincast.scheduling.decision import Policy
+    from traincast.scheduling.failures import Failures
     from traincast.scheduling.job import Job
-    from traincast.scheduling.jobs_file import Forecaster
     from traincast.scheduling.machines import Machines
-    from traincast.scheduling.profile import CountProfile
     from traincast.scheduling.schedule import Schedule
-    from traincast.scheduling.simulator import Rules
 
 INTERVAL_S = 60.0
-REPAIR_S = 1800.0
-CHECKPOINT_S = 600.0
 
 
 def simulate(
@@ -35,35 +31,46 @@ def simulate(
     work_error: float = 0.0,
     speed_error: float = 0.0,
     failure_s: float | None = None,
-    repair_s: float = REPAIR_S,
-    checkpoint_s: float = CHECKPOINT_S,
+    repair_s: float | None = None,
+    checkpoint_s: float | None = None,
     seed: int = 0,
 ) -> Schedule:
     """When would each job end? `mean_completion_s`, `makespan_s`, `jobs` and more of the schedule say.
 
     `jobs` are Job objects or a CSV file: plain seconds, trainings with the measured `tables` of their applications (a
-    folder), trainings whose speed is forecast (a column `model`), or a trace; `workload` chooses among several in a
-    file. `cluster` is "16x4xT4" (nodes x devices x type), with + between types. Policies are "fifo", "srtf", "drf",
-    "tiresias", "optimus", "optimus-online", "gavel", "pollux", "traincast", "traincast-batch", or an object of yours.
+    folder), trainings whose speed is forecast (a column `model`), trainings with parameter servers (columns `theta` and
+    `loss`), or a trace; `workload` chooses among several in a file. `cluster` is "16x4xT4" (nodes x devices x type),
+    with + between types. Policies are "fifo", "srtf", "drf", "tiresias", "optimus", "optimus-online" (parameter servers
+    only), "gavel", "pollux", "traincast", "traincast-batch", or an object of yours.
 
     The policy is asked every `interval_s` seconds (0: at each event); a job whose devices change pauses for its
     `restart_s` (None: 30 s, or its own). Errors are standard deviations of the logarithm: `work_error` of how much
     remains, `speed_error` of the speed at each number of devices. With `failure_s` each node fails that often on
-    average, is back after `repair_s`, and its jobs go back to their last checkpoint, one each `checkpoint_s`.
+    average, is back after `repair_s` (1800), and its jobs go back to their last checkpoint, one each `checkpoint_s`
+    (600).
     """
-    from traincast.scheduling.policies.registry import make_policy
-    from traincast.scheduling.simulator import simulate_policy
-
-    machines = _machines(cluster)
-    chosen = make_policy(policy) if isinstance(policy, str) else policy
-    rules = _rules(interval_s, work_error, speed_error, failure_s, repair_s, checkpoint_s, seed)
-    return simulate_policy(_jobs(jobs, machines, tables, workload, restart_s), machines, chosen, rules)
+    compared = simulate_many(
+        jobs,
+        cluster,
+        [policy],
+        tables=tables,
+        workload=workload,
+        interval_s=interval_s,
+        restart_s=restart_s,
+        work_error=work_error,
+        speed_error=speed_error,
+        failure_s=failure_s,
+        repair_s=repair_s,
+        checkpoint_s=checkpoint_s,
+        seed=seed,
+    )
+    return compared.outcomes[0].schedule
 
 
 def simulate_many(
     jobs: Sequence[Job] | str | Path,
     cluster: Machines | str,
-    policies: Sequence[str],
+    policies: Sequence[str | Policy],
     *,
     tables: str | Path | None = None,
     workload: str | None = None,
@@ -72,47 +79,42 @@ def simulate_many(
     work_error: float = 0.0,
     speed_error: float = 0.0,
     failure_s: float | None = None,
-    repair_s: float = REPAIR_S,
-    checkpoint_s: float = CHECKPOINT_S,
+    repair_s: float | None = None,
+    checkpoint_s: float | None = None,
     seed: int = 0,
     n_seeds: int = 1,
 ) -> Comparison:
     """Several policies on the same jobs, over `n_seeds` seeds; options are those of `simulate`."""
     from traincast.scheduling.compare import compare
-    from traincast.scheduling.policies.registry import POLICIES, make_policy
+    from traincast.scheduling.machines import find_machines
+    from traincast.scheduling.policies.registry import make_policy
+    from traincast.scheduling.simulator import Rules
 
     if not policies:
         raise InputError("A comparison needs at least one policy.")
-    for name in policies:
-        make_policy(name)  # so that a wrong name is told before anything runs
-    machines = _machines(cluster)
-    rules = _rules(interval_s, work_error, speed_error, failure_s, repair_s, checkpoint_s, seed)
-    makers = [POLICIES[name.strip().lower()] for name in policies]
-    return compare(_jobs(jobs, machines, tables, workload, restart_s), machines, makers, rules, n_seeds=n_seeds)
+    chosen = [make_policy(one) if isinstance(one, str) else one for one in policies]
+    machines = find_machines(cluster) if isinstance(cluster, str) else cluster
+    rules = Rules(
+        interval_s=interval_s,
+        failures=_failures(failure_s, repair_s, checkpoint_s),
+        work_sigma=work_error,
+        speed_sigma=speed_error,
+        seed=seed,
+    )
+    found = _jobs(jobs, machines, tables, workload, restart_s)
+    return compare(found, machines, chosen, rules, n_seeds=n_seeds)
 
 
-def _machines(cluster: Machines | str) -> Machines:
-    from traincast.scheduling.machines import find_machines
-
-    return find_machines(cluster) if isinstance(cluster, str) else cluster
-
-
-def _rules(
-    interval_s: float,
-    work_error: float,
-    speed_error: float,
-    failure_s: float | None,
-    repair_s: float,
-    checkpoint_s: float,
-    seed: int,
-) -> Rules:
+def _failures(failure_s: float | None, repair_s: float | None, checkpoint_s: float | None) -> Failures | None:
     from traincast.scheduling.failures import Failures
-    from traincast.scheduling.simulator import Rules
 
-    failures = None
+    given = {"repair_s": repair_s, "checkpoint_s": checkpoint_s}
+    options = {name: value for name, value in given.items() if value is not None}
     if failure_s is not None:
-        failures = Failures(mean_between_s=failure_s, repair_s=repair_s, checkpoint_s=checkpoint_s, seed=seed)
-    return Rules(interval_s=interval_s, failures=failures, work_sigma=work_error, speed_sigma=speed_error, seed=seed)
+        return Failures(mean_between_s=failure_s, **options)
+    if options:
+        raise InputError(f"Without failures of nodes, {' and '.join(options)} mean nothing: give failure_s too.")
+    return None
 
 
 def _jobs(
@@ -124,65 +126,16 @@ def _jobs(
 ) -> Sequence[Job]:
     from dataclasses import replace
 
+    from traincast.api.forecast_jobs import forecaster
     from traincast.scheduling.jobs_file import read_jobs
-    from traincast.scheduling.pollux_tables import read_applications
+    from traincast.scheduling.pollux_tables import KIND, read_applications
 
     if isinstance(jobs, str | Path):
-        applications = None if tables is None else read_applications(Path(tables), machines.types[0])
-        found = read_jobs(jobs, applications=applications, workload=workload, forecast=_forecaster(machines))
+        spelled = next((kind for kind in machines.types if kind.casefold() == KIND.casefold()), KIND)
+        applications = None if tables is None else read_applications(Path(tables), spelled)
+        found = read_jobs(jobs, applications=applications, workload=workload, forecast=forecaster(machines))
+    elif tables is not None or workload is not None:
+        raise InputError("Tables and a workload belong to a file of jobs, and these are Job objects.")
     else:
         found = list(jobs)
     return found if restart_s is None else [replace(job, restart_s=restart_s) for job in found]
-
-
-def _forecaster(machines: Machines) -> Forecaster:
-    """Profiles of trainings on these machines, each worked out once. Where a batch does not fit, its passes halve."""
-    known: dict[tuple[str, int, int, int], CountProfile] = {}
-
-    def forecast(model: str, batch_size: int, n_samples: int, n_epochs: int) -> CountProfile:
-        from traincast.scheduling.profile import CountProfile
-
-        key = (model, batch_size, n_samples, n_epochs)
-        if key not in known:
-            seconds = {
-                kind: _seconds(model, group, machines.n_devices_of(kind), key[1:]) for kind, group in _groups(machines)
-            }
-            known[key] = CountProfile(name=model, seconds=seconds)
-        return known[key]
-
-    return forecast
-
-
-def _groups(machines: Machines) -> list[tuple[str, str]]:
-    """The words for each type of device; a type that comes twice stands for all its nodes."""
-    return list({kind: part.strip() for part, kind in _parts(machines)}.items())
-
-
-def _parts(machines: Machines) -> list[tuple[str, str]]:
-    from traincast.scheduling.machines import find_machines
-
-    return [(part, find_machines(part).types[0]) for part in machines.name.split("+")]
-
-
-def _seconds(model: str, group: str, n_devices: int, run: tuple[int, int, int]) -> tuple[float, ...]:
-    """Of the whole run on 1, 2, ... devices."""
-    from traincast.api.forecasts import forecast_many
-    from traincast.api.models import load_model
-    from traincast.hardware.cluster_text import find_cluster
-
-    batch_size, n_samples, n_epochs = run
-    cluster, trace = find_cluster(group), load_model(model)
-    places = [cluster.take(n) for n in range(1, min(n_devices, batch_size) + 1)]
-    seconds: list[float | None] = [None] * len(places)
-    n_passes = 1
-    while None in seconds:
-        left = [n for n, known in enumerate(seconds) if known is None and (n + 1) * n_passes <= batch_size]
-        if not left:
-            raise InputError(f"'{model}' does not fit on '{group}', whatever the passes that share its batch.")
-        asked = [places[n] for n in left]
-        options = {"n_samples": n_samples, "n_epochs": n_epochs, "accumulation_steps": n_passes}
-        for n, answer in zip(left, forecast_many(trace, asked, [batch_size], **options).forecasts(), strict=True):
-            if answer.fits:
-                seconds[n] = answer.total_s
-        n_passes *= 2
-    return tuple(float(one) for one in seconds if one is not None)

@@ -9,6 +9,8 @@ import typer
 
 from traincast.cli.options import AsJson
 
+_GIVEN_UP = 1
+
 if TYPE_CHECKING:
     from traincast.launch.elastic_events import Event
 
@@ -34,7 +36,8 @@ def schedule(
 ) -> None:
     """Train many jobs for real on a Ray cluster: a scheduling policy starts, grows, shrinks and finishes them.
 
-    The same line again goes on where a killed scheduler was. Example: traincast schedule jobs.csv --out runs --cpus 2
+    The same line again goes on where a killed scheduler was. The exit code is 1 if a job was given up.
+    Example: traincast schedule jobs.csv --out runs --cpus 2
     """
     from traincast.api.elastic import schedule as run_schedule
     from traincast.api.runnables import require_torch
@@ -52,3 +55,5 @@ def schedule(
         )
     data = {"policy": policy, "jobs": [one.to_dict() for one in found]} if as_json else None
     show(document_of(found, policy=policy), as_json=as_json, data=data)
+    if any(one.error for one in found):
+        raise typer.Exit(_GIVEN_UP)

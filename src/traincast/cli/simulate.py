@@ -9,7 +9,7 @@ from traincast.cli.options import AsJson, HtmlFile, PngFile
 
 
 def simulate(
-    jobs: Annotated[Path, typer.Argument(help="CSV file of jobs: plain, with models, a workload, or a trace.")],
+    jobs: Annotated[Path, typer.Argument(help="CSV file of jobs: plain, models, with servers, workload, or trace.")],
     cluster: Annotated[
         str, typer.Option("--cluster", metavar="NxDxTYPE", help="Nodes x devices x type: 16x4xT4, 8x4xT4+2x8xV100.")
     ],
@@ -18,14 +18,15 @@ def simulate(
         typer.Option(
             "--policy",
             metavar="NAME[,NAME...]",
-            help="fifo, srtf, drf, tiresias, optimus, optimus-online, gavel, pollux, traincast, traincast-batch.",
+            help="fifo, srtf, drf, tiresias, optimus, optimus-online (with parameter servers only), gavel, pollux, "
+            "traincast, traincast-batch.",
         ),
     ] = "optimus",
     tables: Annotated[
         Path | None, typer.Option("--tables", metavar="FOLDER", help="Measured steps and gradients of applications.")
     ] = None,
     workload: Annotated[
-        str | None, typer.Option("--workload", metavar="NAME", help="Which workload of the file: 1, realistic/1.")
+        str | None, typer.Option("--workload", metavar="NAME", help="Which workload of the file: realistic/1.")
     ] = None,
     interval: Annotated[float, typer.Option(help="Seconds between decisions; 0: at each submission and end.")] = 60.0,
     restart: Annotated[
@@ -37,9 +38,13 @@ def simulate(
     failure: Annotated[
         float | None, typer.Option(help="Mean seconds between two failures of a node. Default: none fails.")
     ] = None,
-    repair: Annotated[float, typer.Option(help="Seconds until a failed node is back.")] = 1800.0,
-    checkpoint: Annotated[float, typer.Option(help="Seconds between a job's checkpoints.")] = 600.0,
-    seed: Annotated[int, typer.Option(help="Of errors and failures.")] = 0,
+    repair: Annotated[
+        float | None, typer.Option(help="Seconds until a failed node is back. Default: 1800.", show_default=False)
+    ] = None,
+    checkpoint: Annotated[
+        float | None, typer.Option(help="Seconds between a job's checkpoints. Default: 600.", show_default=False)
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of errors, failures and observations.")] = 0,
     seeds: Annotated[int, typer.Option(help="How many seeds, for intervals.")] = 1,
     as_json: AsJson = False,
     html: HtmlFile = None,

@@ -62,6 +62,9 @@ def _settings(comparison: Comparison) -> str:
     )
     if rules.work_sigma or rules.speed_sigma:
         parts.append(f"forecasts off by sigma {rules.work_sigma:g} (work) and {rules.speed_sigma:g} (speed)")
+    n_own = sum(job.work_sigma is not None for job in comparison.jobs)
+    if n_own:
+        parts.append(f"{n_own:,} job{'s' * (n_own > 1)} with intervals of their own")
     if rules.failures is not None:
         parts.append(f"a node fails every {show_duration(rules.failures.mean_between_s)}")
     if comparison.n_seeds > 1:

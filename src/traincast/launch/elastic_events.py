@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from traincast.errors import StoreError
 from traincast.measurement.environment import Environment
 from traincast.measurement.record import Record
 from traincast.measurement.store import Store
@@ -31,18 +32,20 @@ class EventLog:
 
     def __init__(self, store: Store, environment: Environment) -> None:
         self._store, self._environment = store, environment
+        self.events: list[Event] = []
+        self._of_jobs: dict[tuple[str, str], list[Event]] = {}
         records = store.records(KIND, campaign=CAMPAIGN)
-        self.events = [
-            Event(
-                number=int(str(record.task["number"])),
-                now_s=record.values["now_s"],
-                what=str(record.task["what"]),
-                job=str(record.task["job"]),
-                values=record.values,
+        for record in records:
+            self._keep(
+                Event(
+                    number=int(str(record.task["number"])),
+                    now_s=record.values["now_s"],
+                    what=str(record.task["what"]),
+                    job=str(record.task["job"]),
+                    values=record.values,
+                )
             )
-            for record in records
-        ]
-        self.begun_s = records[0].created_s if records else time.time()
+        self.begun_s = records[0].created_s - self.events[0].now_s if records else time.time()
 
     @property
     def now_s(self) -> float:
@@ -58,6 +61,17 @@ class EventLog:
             environment=self._environment,
             created_s=self.begun_s + event.now_s,
         )
-        self._store.add(record, campaign=CAMPAIGN)
-        self.events.append(event)
+        if not self._store.add(record, campaign=CAMPAIGN):
+            raise StoreError(
+                f"'{self._store.path}' has an event {event.number} already: another scheduler writes to it."
+            )
+        self._keep(event)
         return event
+
+    def of_job(self, job: str, what: str) -> Sequence[Event]:
+        """Starts or ends of a job, in their order."""
+        return self._of_jobs.get((job, what), ())
+
+    def _keep(self, event: Event) -> None:
+        self.events.append(event)
+        self._of_jobs.setdefault((event.job, event.what), []).append(event)

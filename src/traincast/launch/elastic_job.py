@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,8 @@ class ElasticJob:
     max_devices: int  # an elastic policy may give so many
 
     def __post_init__(self) -> None:
+        if not (math.isfinite(self.submit_s) and self.submit_s >= 0):
+            raise InputError(f"Job '{self.name}' is submitted at {self.submit_s:g} s: it should be 0 or later.")
         if not self.name or set(self.name) & set("/\\\0") or self.name.startswith("."):
             raise InputError(f"A job cannot be named '{self.name}': its name is that of its folder.")
         if not 1 <= self.n_devices <= self.max_devices <= self.batch_size:
@@ -55,12 +58,19 @@ def read_elastic_jobs(path: str | Path) -> list[ElasticJob]:
 
 def _job(path: str | Path, line: int, row: dict[str, str]) -> ElasticJob:
     try:
+        submit_s = float(row["submit_s"])
+    except (TypeError, ValueError):
+        raise FileFormatError(
+            f"'{path}', line {line}: submit_s is '{row['submit_s']}': it should be a number of seconds."
+        ) from None
+    try:
         counts = {name: int(row[name]) for name in COLUMNS[3:]}
-        return ElasticJob(name=row["name"], submit_s=float(row["submit_s"]), model=row["model"], **counts)
-    except InputError as error:
-        raise FileFormatError(f"'{path}', line {line}: {error}") from None
     except (TypeError, ValueError):
         raise FileFormatError(f"'{path}', line {line}: {', '.join(COLUMNS[3:])} should be whole numbers.") from None
+    try:
+        return ElasticJob(name=row["name"], submit_s=submit_s, model=row["model"], **counts)
+    except InputError as error:
+        raise FileFormatError(f"'{path}', line {line}: {error}") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +84,8 @@ class Progress:
 
     @property
     def fraction(self) -> float:
-        return self.step / self.n_steps
+        """Part of the steps that is done. One is left until the job has ended: evaluation and checkpoint come last."""
+        return min(self.step, self.n_steps - 1) / self.n_steps
 
 
 class JobFolder:
@@ -89,7 +100,11 @@ class JobFolder:
 
     @property
     def is_finished(self) -> bool:
-        return (self.run_path / "result.json").exists()
+        return self.finished_s() is not None
+
+    def finished_s(self) -> float | None:
+        """When its result was written, by the clock; None: it was not."""
+        return _changed_s(self.run_path / "result.json")
 
     def ask_to_stop(self, attempt: int) -> None:
         """After the step that it is at, with a checkpoint."""
@@ -114,9 +129,7 @@ class JobFolder:
 
     def told_s(self) -> float | None:
         """When it last was, by the clock."""
-        with contextlib.suppress(OSError):
-            return (self.path / _PROGRESS).stat().st_mtime
-        return None
+        return _changed_s(self.path / _PROGRESS)
 
     def progress(self) -> Progress | None:
         """As last told."""
@@ -124,3 +137,9 @@ class JobFolder:
             content: dict[str, Any] = json.loads((self.path / _PROGRESS).read_text(encoding="utf-8"))
             return Progress(**content)
         return None
+
+
+def _changed_s(path: Path) -> float | None:
+    with contextlib.suppress(OSError):
+        return path.stat().st_mtime
+    return None

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from traincast.errors import InputError
+from traincast.launch.elastic_crew import KIND, RayCluster
 from traincast.launch.elastic_events import EventLog
 from traincast.launch.elastic_history import JobOutcome, outcome_of
 from traincast.launch.elastic_job import ElasticJob
@@ -16,9 +17,14 @@ from traincast.launch.elastic_scheduler import OnEvent, Scheduler
 from traincast.launch.ray_campaign import LOCAL, ray_cluster
 from traincast.measurement.environment import read_environment
 from traincast.measurement.store import Store
-from traincast.recipes.kept_settings import keep_settings
+from traincast.recipes.kept_settings import check_settings, keep_settings
+from traincast.scheduling.checks import check_jobs
+from traincast.scheduling.decision import Policy
 from traincast.scheduling.job import Job
+from traincast.scheduling.machines import Machines, find_machines
+from traincast.scheduling.policies.online_optimus import NAME as ONLINE
 from traincast.scheduling.policies.registry import make_policy
+from traincast.scheduling.speeds import Speeds
 
 STORE, _SETTINGS, _LOCK = "schedule.db", "schedule.json", ".scheduler"
 
@@ -46,13 +52,25 @@ def run_schedule(  # noqa: PLR0913  (what to run, where, how, and who is told)
     order = sorted(range(len(jobs)), key=lambda number: jobs[number].submit_s)
     ordered = [jobs[number] for number in order]
     settings = {"policy": chosen.name, "interval_s": interval_s, "jobs": [asdict(job) for job in ordered]}
-    keep_settings(folder / _SETTINGS, settings)
-    with _alone(folder), Store(folder / STORE) as store:
-        with ray_cluster(on_ray, n_cpus=n_cpus) as ray:
+    expected = [forecasts[number] for number in order]
+    check_settings(folder / _SETTINGS, settings)
+    if n_cpus is not None:
+        _check(expected, find_machines(f"1x{n_cpus}x{KIND}"), chosen)
+    with ray_cluster(on_ray, n_cpus=n_cpus) as ray:
+        cluster = RayCluster(ray)
+        _check(expected, cluster.machines, chosen)
+        keep_settings(folder / _SETTINGS, settings)  # a folder that nothing can run in would refuse what is put right
+        with _alone(folder), Store(folder / STORE) as store:
             log = EventLog(store, read_environment())  # its clock starts with the cluster there
-            scheduler = Scheduler(ray, ordered, [forecasts[number] for number in order], folder, log)
-            scheduler.run(chosen, interval_s=interval_s, on_event=on_event)
-        return [outcome_of(log.events, job.name, job.submit_s) for job in ordered]
+            Scheduler(cluster, ordered, expected, folder, log).run(chosen, interval_s=interval_s, on_event=on_event)
+            return [outcome_of(log, job.name, job.submit_s) for job in ordered]
+
+
+def _check(jobs: Sequence[Job], machines: Machines, policy: Policy) -> None:
+    """What the first decision would stumble over."""
+    check_jobs(jobs, machines, Speeds(machines), adapts_batch=policy.adapts_batch)
+    if policy.name == ONLINE:
+        raise InputError(f"'{ONLINE}' needs trainings with parameter servers, and real ones have none: use 'optimus'.")
 
 
 @contextlib.contextmanager

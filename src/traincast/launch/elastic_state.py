@@ -27,7 +27,7 @@ class Snapshot:
     jobs: Sequence[Job]
     speeds: Speeds
     active: Mapping[int, None]
-    placed: Mapping[int, Placement]
+    placed: Mapping[int, Placement]  # on nodes that are alive
     n_starts: Sequence[int]
     device_s: Sequence[float]  # devices times seconds that each job has had
     progress: Mapping[int, Progress]
@@ -47,7 +47,7 @@ class Snapshot:
         left = list(self.capacity)
         for placement in self.placed.values():
             for node, n in placement:
-                left[node] = max(left[node] - n, 0)  # a node that is gone has none
+                left[node] -= n
         return left
 
     def position(self, job: int) -> float:
@@ -63,6 +63,12 @@ class Snapshot:
         forecast_s = self._table_s(job)
         return found.step_s * found.n_steps / float(forecast_s[min(found.n_workers, len(forecast_s) - 1)])
 
+    def kinds(self, job: int) -> tuple[str, ...]:
+        return self.speeds.kinds(self.jobs[job].profile)
+
+    def n_least(self, job: int) -> int:
+        return self.jobs[job].profile.min_devices
+
     def n_most(self, job: int, kind: str) -> int:
         return self.speeds.most(self.jobs[job].profile, kind)
 
@@ -72,15 +78,21 @@ class Snapshot:
         left[0] = np.inf
         return left
 
-    def segment_s(self, job: int, kind: str) -> Floats:
-        """The same for the whole job, which has one segment."""
+    def whole_s(self, job: int, kind: str) -> Floats:
+        """The same for the whole job."""
         seconds = self._table_s(job) * self.slowness(job)
         seconds[0] = np.inf
         return seconds
 
+    def segment_s(self, job: int, kind: str) -> Floats:
+        """A job has one segment."""
+        return self.whole_s(job, kind)
+
     def requested_s(self, jobs: Sequence[int]) -> Floats:
         kind = self.machines.types[0]
-        return np.array([float(self.remaining_s(job, kind)[self.jobs[job].n_devices]) for job in jobs])
+        left = [self.remaining_s(job, kind) for job in jobs]
+        wanted = [self.jobs[job].n_devices for job in jobs]
+        return np.array([float(one[min(n, len(one) - 1)]) for one, n in zip(left, wanted, strict=True)])
 
     def attained_device_s(self, jobs: Sequence[int]) -> Floats:
         return np.array([self.device_s[job] for job in jobs])

@@ -35,6 +35,10 @@ class Place:
     attempt: int
 
 
+class _StillHeldError(Exception):
+    """Another process trains in the folder."""
+
+
 def work(job: ElasticJob, place: Place) -> tuple[str, str]:
     """Trains until the end or until it is asked to stop; says which, and why where it failed."""
     import torch
@@ -42,6 +46,8 @@ def work(job: ElasticJob, place: Place) -> tuple[str, str]:
     torch.set_num_threads(1)  # a device is one CPU
     try:
         is_finished = _train(job, place)
+    except _StillHeldError as error:  # no fault of the job
+        return LOST, str(error)
     except TraincastError as error:
         return FAILED, str(error)
     except RuntimeError as error:
@@ -104,9 +110,9 @@ def _hold(folder: Any, stack: contextlib.ExitStack) -> None:
         try:
             stack.enter_context(folder.held())
             return
-        except InputError:
+        except InputError as error:
             if time.monotonic() > until_s:
-                raise
+                raise _StillHeldError(str(error)) from None
             time.sleep(0.2)
 
 

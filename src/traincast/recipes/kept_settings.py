@@ -10,6 +10,8 @@ from typing import Any
 from traincast.errors import FileFormatError, InputError
 from traincast.report.files import write_file
 
+_LONGEST_VALUE = 80  # that a sentence can hold twice
+
 
 def keep_settings(path: Path, wanted: Mapping[str, Any]) -> None:
     """Makes the folder of this file one of these settings, or raises where it belongs to others."""
@@ -20,8 +22,16 @@ def keep_settings(path: Path, wanted: Mapping[str, Any]) -> None:
             write_file(path, json.dumps(wanted, indent=1) + "\n")
     except OSError as error:
         raise InputError(f"The folder '{folder}' cannot be made: {error.strerror or error}.") from error
-    if not path.exists():  # asked last: another command may have begun on the folder just now
-        raise InputError(f"'{folder}' holds other things already: give an empty or a new folder.")
+    check_settings(path, wanted)  # asked last: another command may have begun on the folder just now
+
+
+def check_settings(path: Path, wanted: Mapping[str, Any]) -> None:
+    """Raises where the folder of this file belongs to other settings, and writes nothing."""
+    folder = path.parent
+    if not path.exists():
+        if folder.is_dir() and _things_in(folder):
+            raise InputError(f"'{folder}' holds other things already: give an empty or a new folder.")
+        return
     try:
         known = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
@@ -30,7 +40,11 @@ def keep_settings(path: Path, wanted: Mapping[str, Any]) -> None:
         raise FileFormatError(f"'{path}' is not a file of settings: give another folder.")
     for name, value in json.loads(json.dumps(wanted)).items():
         if known.get(name) != value:
-            raise InputError(f"'{folder}' holds runs with {name} {known.get(name)}, not {value}: give another folder.")
+            both = f"{name} {known.get(name)}, not {value}"
+            is_short = len(both) <= 2 * _LONGEST_VALUE
+            raise InputError(
+                f"'{folder}' holds runs with {both if is_short else f'other {name}'}: give another folder."
+            )
 
 
 def release_settings(path: Path) -> None:

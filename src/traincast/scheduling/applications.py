@@ -30,10 +30,6 @@ class Learning:
     grad_sqr: Floats  # batches x epochs
     grad_var: Floats
 
-    @property
-    def n_epochs(self) -> int:
-        return len(self.progress)
-
     def steps(self, batch: Floats) -> Floats:
         """Steps of each epoch, for each of these batch sizes: batch x epoch."""
         x = self.batches
@@ -81,10 +77,6 @@ class Application:
         step_s, sync_s = measured.step_and_sync_s(shape, tried.local)
         update_s = step_s + (step_s - sync_s) * tried.n_extra
         return np.asarray((self.learning.steps(tried.total) * update_s[:, None]).min(axis=0))
-
-    def n_steps(self, n_devices: int, batch: int) -> float:
-        """Updates of the whole training at a fixed batch."""
-        return float(self.learning.steps(self._batches(n_devices, batch).total).sum())
 
     def _batches(self, n_devices: int, batch: int | None) -> Batches:
         smallest = float(self.learning.batches[0])

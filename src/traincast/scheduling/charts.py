@@ -58,9 +58,10 @@ def _over_time(schedules: Sequence[Schedule], title: str, what: str, label: str)
     series = []
     for schedule in schedules:
         every = max(1, -(-len(schedule.moments) // _MOST_POINTS))
-        moments = schedule.moments[::every]
-        times = [one.now_s for one in moments]
-        values = [float(getattr(one, what)) for one in moments]
+        starts = range(0, len(schedule.moments), every)
+        times = [schedule.moments[start].now_s for start in starts]
+        # Of several moments in one point the highest: the longest queue should be seen.
+        values = [float(max(getattr(one, what) for one in schedule.moments[start : start + every])) for start in starts]
         x = [time for time in times for _ in range(2)][1:]  # a value holds until the next decision: steps, not slopes
         y = [value for value in values for _ in range(2)][:-1]
         end_s = max(job.finish_s for job in schedule.jobs)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,7 @@ class Outcome:
 class Comparison:
     """All policies on the same jobs and seeds."""
 
+    jobs: tuple[Job, ...]
     outcomes: tuple[Outcome, ...]
     n_seeds: int
     rules: Rules
@@ -47,6 +48,7 @@ class Comparison:
         """What `--json` prints."""
         return {
             "n_seeds": self.n_seeds,
+            "rules": asdict(self.rules),
             "policies": [
                 {
                     **one.schedule.to_dict(),
@@ -63,7 +65,7 @@ class Comparison:
 def compare(
     jobs: Sequence[Job],
     machines: Machines,
-    policies: Sequence[Callable[[], Policy]],
+    policies: Sequence[Policy],
     rules: Rules,
     *,
     n_seeds: int = 1,
@@ -71,24 +73,23 @@ def compare(
     """Each policy with each seed, counted on from the one of the rules. Speeds are worked out once for all of them."""
     if n_seeds < 1:
         raise InputError(f"The number of seeds should be at least 1, not {n_seeds}.")
-    is_random = rules.failures is not None or rules.work_sigma > 0 or rules.speed_sigma > 0
-    if n_seeds > 1 and not is_random:
+    if n_seeds > 1 and not _is_random(jobs, policies, rules):
         raise InputError(
             f"{n_seeds} seeds would give {n_seeds} times the same: nothing is random without failures and errors of "
             "forecasts."
         )
     speeds = Speeds(machines)
     outcomes = []
-    for make in policies:
+    for policy in policies:
         schedules = [
-            simulate_policy(jobs, machines, make(), _seeded(rules, rules.seed + number), speeds=speeds)
+            simulate_policy(jobs, machines, policy, replace(rules, seed=rules.seed + number), speeds=speeds)
             for number in range(n_seeds)
         ]
         by_seed = {name: tuple(float(getattr(one, name)) for one in schedules) for name in SUMMARY}
         outcomes.append(Outcome(policy=schedules[0].policy, schedule=schedules[0], by_seed=by_seed))
-    return Comparison(outcomes=tuple(outcomes), n_seeds=n_seeds, rules=rules)
+    return Comparison(jobs=tuple(jobs), outcomes=tuple(outcomes), n_seeds=n_seeds, rules=rules)
 
 
-def _seeded(rules: Rules, seed: int) -> Rules:
-    failures = None if rules.failures is None else replace(rules.failures, seed=seed)
-    return replace(rules, seed=seed, failures=failures)
+def _is_random(jobs: Sequence[Job], policies: Sequence[Policy], rules: Rules) -> bool:
+    is_run_random = rules.failures is not None or rules.work_sigma > 0 or rules.speed_sigma > 0
+    return is_run_random or any(policy.is_random for policy in policies) or any(job.work_sigma for job in jobs)

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from traincast.scheduling.job import Job
 from traincast.scheduling.machines import Machines
-from traincast.scheduling.speeds import Speeds
 
 Floats = NDArray[np.float64]
 Placement = tuple[tuple[int, int], ...]  # (node, devices there)
@@ -48,9 +47,6 @@ class State(Protocol):
     def jobs(self) -> Sequence[Job]: ...
 
     @property
-    def speeds(self) -> Speeds: ...
-
-    @property
     def active(self) -> Mapping[int, None]:
         """Submitted and not finished."""
 
@@ -73,14 +69,23 @@ class State(Protocol):
     def position(self, job: int) -> float:
         """Segments done, with the fraction of the current one."""
 
+    def kinds(self, job: int) -> tuple[str, ...]:
+        """Types of device that are there and that it can run on."""
+
+    def n_least(self, job: int) -> int:
+        """Devices without which it does not run."""
+
     def n_most(self, job: int, kind: str) -> int:
         """Devices of a type that it can use."""
 
+    def whole_s(self, job: int, kind: str) -> Floats:
+        """Forecast seconds of the whole job with 0, 1, 2, ... devices of a type; infinite where it does not run."""
+
     def remaining_s(self, job: int, kind: str) -> Floats:
-        """Forecast seconds until the end with 0, 1, 2, ... devices of a type; infinite with none."""
+        """Forecast seconds until the end with 0, 1, 2, ... devices of a type; infinite where it does not run."""
 
     def segment_s(self, job: int, kind: str) -> Floats:
-        """Forecast seconds of the segment it is in with 0, 1, 2, ... devices of a type; infinite with none."""
+        """Forecast seconds of the segment it is in with 0, 1, 2, ... devices; infinite where it does not run."""
 
     def requested_s(self, jobs: Sequence[int]) -> Floats:
         """Forecast seconds until the end with the devices that were asked for."""
@@ -90,7 +95,10 @@ class State(Protocol):
 
 
 class Policy(Protocol):
-    """Divides the cluster. It is asked at each interval in which something may change."""
+    """Divides the cluster. It is asked at each interval in which something may change.
+
+    What a policy remembers belongs to one run: each begins with `fresh`, so that one object may serve many.
+    """
 
     @property
     def name(self) -> str: ...
@@ -98,6 +106,13 @@ class Policy(Protocol):
     @property
     def adapts_batch(self) -> bool:
         """Whether it may choose the batch of a job that allows it."""
+
+    @property
+    def is_random(self) -> bool:
+        """Whether its answers depend on the seed: it works with observations that carry noise."""
+
+    def fresh(self, seed: int) -> Policy:
+        """The same rules with nothing remembered."""
 
     def decide(self, state: State) -> Decision:
         """Who runs where from now on."""

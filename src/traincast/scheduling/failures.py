@@ -8,6 +8,9 @@ import numpy as np
 
 from traincast.errors import InputError
 
+REPAIR_S = 1800.0
+CHECKPOINT_S = 600.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failures:
@@ -18,9 +21,8 @@ class Failures:
     """
 
     mean_between_s: float
-    repair_s: float = 1800.0
-    checkpoint_s: float = 600.0
-    seed: int = 0
+    repair_s: float = REPAIR_S
+    checkpoint_s: float = CHECKPOINT_S
 
     def __post_init__(self) -> None:
         for what in ("mean_between_s", "repair_s", "checkpoint_s"):
@@ -31,13 +33,13 @@ class Failures:
 class FailureClock:
     """The next failure or repair of any node, one after the other."""
 
-    def __init__(self, failures: Failures | None, n_nodes: int) -> None:
+    def __init__(self, failures: Failures | None, n_nodes: int, seed: int) -> None:
         self._failures = failures
         self._is_up = [True] * n_nodes
         if failures is None:
             self._next_s = np.full(n_nodes, np.inf)
             return
-        self._rng = np.random.default_rng((failures.seed, 2))
+        self._rng = np.random.default_rng((seed, 2))
         self._next_s = self._rng.exponential(failures.mean_between_s, n_nodes)
 
     @property

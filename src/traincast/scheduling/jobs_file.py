@@ -1,34 +1,44 @@
-"""Jobs from a CSV file (.csv or .csv.gz). What its columns are tells which of four forms it has:
+"""Jobs from a CSV file (.csv or .csv.gz). What its columns are tells which of five forms it has:
 
 - plain: name, submit_s, seconds, n_devices; optionally max_devices and exponent (speed grows with devices ** exponent);
 - trainings whose speed is forecast: name, submit_s, model, batch_size, n_samples, n_epochs, n_devices;
+- trainings with parameter servers: name, submit_s, mode, theta, loss, target_loss, expected_steps, n_servers,
+  n_workers; batch_size too where the mode is sync, and optionally max_devices;
 - a workload of trainings, as Pollux': job, submit_time_s, application, num_gpus, batch_size, with the applications'
   measured tables; `set` and `workload` columns choose among several;
 - a trace, as Philly's: timestamp, duration_s, num_gpus. Its rows are not in the order of time, so they are sorted. A
   job runs on as many devices as it had, or fewer in proportion.
+
+In each of them steps_p10 and steps_p90 may say how uncertain a job's length is.
 """
 
 from __future__ import annotations
 
 import csv
 import gzip
-import math
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from dataclasses import replace
 from pathlib import Path
 from typing import TextIO, cast
 
 from traincast.errors import FileFormatError, InputError
+from traincast.scaling.optimus import SpeedModel
 from traincast.scheduling.applications import Application
 from traincast.scheduling.job import Job
+from traincast.scheduling.jobs_row import Row
 from traincast.scheduling.pollux_tables import training_job
-from traincast.scheduling.profile import CountProfile, Profile, TrainingProfile, plain_profile
+from traincast.scheduling.profile import PlainProfile, Profile, ServersProfile, TrainingProfile, plain_profile
 
 _PLAIN = ("name", "submit_s", "seconds", "n_devices")
 _FORECAST = ("name", "submit_s", "model", "batch_size", "n_samples", "n_epochs", "n_devices")
+_SERVERS = (
+    *("name", "submit_s", "mode", "theta", "loss", "target_loss", "expected_steps"),
+    *("n_servers", "n_workers"),
+)
 _TRAINING = ("job", "submit_time_s", "application", "num_gpus", "batch_size")
 _TRACE = ("timestamp", "duration_s", "num_gpus")
-Row = Mapping[str, str]
+_FORMS = (_PLAIN, _FORECAST, _SERVERS, _TRAINING, _TRACE)
+_MOST_PLACES = 64  # of a training with servers that names no max_devices
 Forecaster = Callable[[str, int, int, int], Profile]  # model, batch size, samples of an epoch, epochs
 
 
@@ -45,24 +55,28 @@ def read_jobs(
     if not rows:
         raise FileFormatError(f"'{path}' holds no jobs.")
     if set(_TRAINING) <= set(columns):
-        return _trainings(path, _chosen(path, rows, workload), applications)
+        return _trainings(_chosen(path, rows, workload), applications)
     if workload is not None:
         raise InputError(f"'{path}' holds one list of jobs: there is no workload {workload} to choose.")
+    if applications is not None:
+        raise InputError(f"'{path}' names no applications: measured tables are of no use to it.")
     if set(_TRACE) <= set(columns):
-        return _trace(path, rows)
+        return _trace(rows)
+    if set(_SERVERS) <= set(columns):
+        return _with_servers(rows)
     if set(_FORECAST) <= set(columns) and forecast is not None:
-        return _forecasts(path, rows, forecast)
+        return _forecasts(rows, forecast)
     if set(_PLAIN) <= set(columns):
-        return _plain(path, rows)
-    forms = "; or ".join(", ".join(form) for form in (_PLAIN, _FORECAST, _TRAINING, _TRACE))
+        return _plain(rows)
+    forms = "; or ".join(", ".join(form) for form in _FORMS)
     raise FileFormatError(f"'{path}' has the columns {', '.join(columns)}, and jobs need {forms}.")
 
 
-def _read(path: Path) -> tuple[Sequence[str], list[tuple[int, Row]]]:
+def _read(path: Path) -> tuple[Sequence[str], list[Row]]:
     try:
         with _open(path) as file:
             reader = csv.DictReader(file)
-            return reader.fieldnames or (), list(enumerate(reader, start=2))
+            return reader.fieldnames or (), [Row(path, line, cells) for line, cells in enumerate(reader, start=2)]
     except OSError as error:
         raise InputError(f"'{path}' cannot be read: {error.strerror or error}.") from None
     except (UnicodeDecodeError, csv.Error, EOFError) as error:
@@ -75,126 +89,129 @@ def _open(path: Path) -> TextIO:
     return path.open(newline="", encoding="utf-8")
 
 
-def _chosen(path: Path, rows: list[tuple[int, Row]], workload: str | None) -> list[tuple[int, Row]]:
+def _chosen(path: Path, rows: list[Row], workload: str | None) -> list[Row]:
     """A file may hold several workloads; then one has to be named."""
-    group = [(f"{row.get('set') or ''}/{row.get('workload') or ''}").strip("/") for _, row in rows]
+    group = [(f"{row.cells.get('set') or ''}/{row.cells.get('workload') or ''}").strip("/") for row in rows]
     names = list(dict.fromkeys(group))
     wanted = names[0] if workload is None and len(names) == 1 else workload
-    fitting = [name for name in names if wanted is not None and (name == wanted or name.endswith(f"/{wanted}"))]
-    if not fitting:
+    fitting = [name for name in names if name == wanted] or [name for name in names if name.endswith(f"/{wanted}")]
+    if not fitting or wanted is None:
         raise InputError(f"'{path}' holds the workloads {', '.join(names)}: choose one of them, not {workload}.")
+    if len(fitting) > 1:
+        raise InputError(f"'{path}' holds several workloads {workload}: {', '.join(fitting)}. Choose one of them.")
     return [row for row, name in zip(rows, group, strict=True) if name == fitting[0]]
 
 
-def _plain(path: Path, rows: list[tuple[int, Row]]) -> list[Job]:
+def _plain(rows: list[Row]) -> list[Job]:
     jobs: list[Job] = []
-    for line, row in rows:
-        n = _whole(path, line, row, "n_devices")
-        most = _whole(path, line, row, "max_devices") if row.get("max_devices") else n
-        exponent = _number(path, line, row, "exponent") if row.get("exponent") else 1.0
-        seconds = _length(path, line, row, "seconds")
+    for row in rows:
+        n = row.whole("n_devices")
+        most = row.whole("max_devices") if row.has("max_devices") else n
+        exponent = row.number("exponent") if row.has("exponent") else 1.0
         if most < n or not 0 <= exponent <= 1:
-            raise FileFormatError(
-                f"'{path}', line {line}: max_devices should be at least n_devices, and exponent from 0 to 1."
-            )
-        profile = plain_profile(row["name"], seconds, n, max_devices=most, exponent=exponent)
-        submit_s = _submit(path, line, row, "submit_s", jobs)
-        jobs.append(Job(name=row["name"], submit_s=submit_s, profile=profile, n_devices=n))
+            raise row.wrong("max_devices should be at least n_devices, and exponent from 0 to 1")
+        name = row.text("name")
+        profile = plain_profile(name, row.seconds("seconds"), n, max_devices=most, exponent=exponent)
+        submit_s = row.submit_s("submit_s", jobs)
+        jobs.append(Job(name=name, submit_s=submit_s, profile=profile, n_devices=n, work_sigma=row.work_sigma))
     return jobs
 
 
-def _forecasts(path: Path, rows: list[tuple[int, Row]], forecast: Forecaster) -> list[Job]:
+def _forecasts(rows: list[Row], forecast: Forecaster) -> list[Job]:
     jobs: list[Job] = []
-    for line, row in rows:
-        numbers = [_whole(path, line, row, column) for column in ("batch_size", "n_samples", "n_epochs")]
-        profile = forecast(row["model"], *numbers)
-        n = _whole(path, line, row, "n_devices")
-        if n > profile.max_devices:
-            raise FileFormatError(
-                f"'{path}', line {line}: {n} devices for a batch of {numbers[0]}: it can use {profile.max_devices}."
-            )
-        submit_s = _submit(path, line, row, "submit_s", jobs)
-        jobs.append(Job(name=row["name"], submit_s=submit_s, profile=profile, n_devices=n))
+    for row in rows:
+        batch_size = row.whole("batch_size")
+        n = row.whole("n_devices")
+        if n > batch_size:
+            raise row.wrong(f"{n} devices for a batch of {batch_size}: it can use {batch_size}")
+        profile = forecast(row.text("model"), batch_size, row.whole("n_samples"), row.whole("n_epochs"))
+        submit_s = row.submit_s("submit_s", jobs)
+        jobs.append(
+            Job(name=row.text("name"), submit_s=submit_s, profile=profile, n_devices=n, work_sigma=row.work_sigma)
+        )
     return jobs
 
 
-def _trainings(path: Path, rows: list[tuple[int, Row]], applications: Mapping[str, Application] | None) -> list[Job]:
+def _with_servers(rows: list[Row]) -> list[Job]:
+    jobs: list[Job] = []
+    for row in rows:
+        asked = (row.whole("n_servers"), row.whole("n_workers"))
+        try:
+            profile = ServersProfile(
+                name=row.text("name"),
+                speed=SpeedModel(
+                    mode=row.text("mode"),  # type: ignore[arg-type]  # the model itself says what is none
+                    theta=row.numbers("theta"),
+                    batch_size=row.number("batch_size") if row.has("batch_size") else None,
+                ),
+                loss=_three(row),
+                target_loss=row.number("target_loss"),
+                expected_steps=row.number("expected_steps"),
+                max_devices=row.whole("max_devices") if row.has("max_devices") else max(_MOST_PLACES, sum(asked)),
+                asked=asked,
+            )
+        except InputError as error:
+            raise row.wrong(str(error).rstrip(".")) from None
+        jobs.append(
+            Job(
+                name=profile.name,
+                submit_s=row.submit_s("submit_s", jobs),
+                profile=profile,
+                n_devices=sum(asked),
+                work_sigma=row.work_sigma,
+            )
+        )
+    return jobs
+
+
+def _three(row: Row) -> tuple[float, float, float]:
+    found = row.numbers("loss")
+    if len(found) != 3:
+        raise row.wrong(f"loss has {len(found)} numbers: it should have b0, b1 and b2 of 1/(b0 k + b1) + b2")
+    return found[0], found[1], found[2]
+
+
+def _trainings(rows: list[Row], applications: Mapping[str, Application] | None) -> list[Job]:
     if applications is None:
-        raise InputError(f"'{path}' names applications: their measured tables are needed (--tables FOLDER).")
+        raise InputError(f"'{rows[0].path}' names applications: their measured tables are needed (--tables FOLDER).")
     profiles: dict[object, TrainingProfile] = {}
     jobs: list[Job] = []
-    for line, row in rows:
-        application = applications.get(row["application"])
+    for row in rows:
+        application = applications.get(row.text("application"))
         if application is None:
             known = ", ".join(sorted(applications))
-            raise InputError(f"'{path}', line {line}: no application '{row['application']}' in the tables: {known}.")
-        jobs.append(
-            training_job(
-                row["job"],
-                _submit(path, line, row, "submit_time_s", jobs),
-                application,
-                _whole(path, line, row, "num_gpus"),
-                _whole(path, line, row, "batch_size"),
-                profiles,
-            )
+            what = f"no application '{row.text('application')}' in the tables: {known}"
+            raise InputError(str(row.wrong(what)))
+        job = training_job(
+            row.text("job"),
+            row.submit_s("submit_time_s", jobs),
+            application,
+            row.whole("num_gpus"),
+            row.whole("batch_size"),
+            profiles,
         )
+        jobs.append(replace(job, work_sigma=row.work_sigma))
     return jobs
 
 
-def _trace(path: Path, rows: list[tuple[int, Row]]) -> list[Job]:
+def _trace(rows: list[Row]) -> list[Job]:
     """Jobs of one number of devices share a profile of one second; their length is their duration."""
-    profiles: dict[int, CountProfile] = {}
+    profiles: dict[int, PlainProfile] = {}
     found = []
-    for line, row in rows:
-        n = _whole(path, line, row, "num_gpus")
+    for row in rows:
+        n = row.whole("num_gpus")
         profiles.setdefault(n, plain_profile(f"{n} devices", 1.0, n))
-        found.append((_moment(path, line, row["timestamp"]), n, _length(path, line, row, "duration_s"), line))
-    found.sort()
+        found.append((row.moment_s("timestamp"), n, row.seconds("duration_s"), row))
+    found.sort(key=lambda one: (*one[:3], one[3].line))
     first_s = found[0][0]
     return [
-        Job(name=f"job-{line}", submit_s=submit - first_s, profile=profiles[n], n_devices=n, length=seconds)
-        for submit, n, seconds, line in found
-    ]
-
-
-def _moment(path: Path, line: int, text: str) -> float:
-    try:
-        return (datetime.fromisoformat(text) - datetime(1970, 1, 1)).total_seconds()
-    except ValueError:
-        raise FileFormatError(f"'{path}', line {line}: '{text}' is no time such as 2017-10-09 07:01:55.") from None
-
-
-def _number(path: Path, line: int, row: Row, column: str) -> float:
-    try:
-        number = float(row[column])
-    except (TypeError, ValueError):
-        raise FileFormatError(f"'{path}', line {line}: {column} is '{row[column]}', not a number.") from None
-    if not math.isfinite(number):
-        raise FileFormatError(f"'{path}', line {line}: {column} is {number}: it should be finite.")
-    return number
-
-
-def _length(path: Path, line: int, row: Row, column: str) -> float:
-    seconds = _number(path, line, row, column)
-    if seconds <= 0:
-        raise FileFormatError(f"'{path}', line {line}: a job of {seconds:g} s: {column} should be above 0.")
-    return seconds
-
-
-def _whole(path: Path, line: int, row: Row, column: str) -> int:
-    number = _number(path, line, row, column)
-    if not number.is_integer() or number < 1:
-        raise FileFormatError(f"'{path}', line {line}: {column} is {row[column]}: it should be a whole number from 1.")
-    return int(number)
-
-
-def _submit(path: Path, line: int, row: Row, column: str, before: Sequence[Job]) -> float:
-    submit_s = _number(path, line, row, column)
-    if submit_s < 0:
-        raise FileFormatError(f"'{path}', line {line}: {column} is {submit_s:g}: it should be 0 or later.")
-    if before and submit_s < before[-1].submit_s:
-        raise FileFormatError(
-            f"'{path}', line {line}: {column} is {submit_s:g}, earlier than the line before "
-            f"({before[-1].submit_s:g}): jobs should stand in the order of submission."
+        Job(
+            name=f"job-{row.line}",
+            submit_s=submit_s - first_s,
+            profile=profiles[n],
+            n_devices=n,
+            length=seconds,
+            work_sigma=row.work_sigma,
         )
-    return submit_s
+        for submit_s, n, seconds, row in found
+    ]

@@ -52,10 +52,11 @@ class Live:
         self.held: dict[int, int] = {}
         self.servers: dict[int, int] = {}
         self.n_starts = [0] * len(jobs)
+        self._kind_numbers = {kind: number for number, kind in enumerate(machines.types)}
         self._runs: dict[int, _Run] = {}
         self._positions = [0.0] * len(jobs)  # when the job last stopped
         self._attained = np.zeros(len(jobs))  # until then
-        self._waiting_s = np.full(len(jobs), np.nan)  # what is left with the devices asked for, while it waits
+        self._waiting_s = np.full(len(jobs), np.nan)  # forecast with the devices asked for, while it waits
 
     def position(self, job: int) -> float:
         """Segments done, with the fraction of the current one."""
@@ -70,51 +71,73 @@ class Live:
         whole = min(bisect_right(ends, at_s) - 1, len(ends) - 2)
         return min(whole + (at_s - ends[whole]) / (ends[whole + 1] - ends[whole]), len(ends) - 1.0)
 
+    def kinds(self, job: int) -> tuple[str, ...]:
+        """Types of device that are there and that it can run on."""
+        return self.speeds.kinds(self.profiles[job])
+
+    def n_least(self, job: int) -> int:
+        """Devices without which it does not run."""
+        return self.profiles[job].min_devices
+
     def n_most(self, job: int, kind: str) -> int:
         """Devices of a type that it can use."""
         return self.speeds.most(self.profiles[job], kind)
 
+    def whole_s(self, job: int, kind: str) -> Floats:
+        """Forecast seconds of the whole job with 0, 1, 2, ... devices of a type; infinite where it does not run."""
+        return self._forecast(job, kind, self.speeds.table_s(self.profiles[job], kind)[:, -1])
+
     def remaining_s(self, job: int, kind: str) -> Floats:
-        """Forecast seconds until the end with 0, 1, 2, ... devices of a type; infinite with none."""
+        """Forecast seconds until the end with 0, 1, 2, ... devices of a type; infinite where it does not run."""
         table = self.speeds.table_s(self.profiles[job], kind)
         position = self.position(job)
         whole = min(int(position), table.shape[1] - 2)
         done = table[:, whole] + (position - whole) * (table[:, whole + 1] - table[:, whole])
-        left = np.asarray((table[:, -1] - done) * self.jobs[job].length)
-        left[0] = np.inf
-        return self.errors.apply(job, left)
+        return self._forecast(job, kind, table[:, -1] - done)
 
     def segment_s(self, job: int, kind: str) -> Floats:
-        """Forecast seconds of the segment it is in with 0, 1, 2, ... devices of a type; infinite with none."""
+        """Forecast seconds of the segment it is in with 0, 1, 2, ... devices; infinite where it does not run."""
         table = self.speeds.table_s(self.profiles[job], kind)
         whole = min(int(self.position(job)), table.shape[1] - 2)
-        seconds = np.asarray((table[:, whole + 1] - table[:, whole]) * self.jobs[job].length)
-        seconds[0] = np.inf
-        return self.errors.apply(job, seconds)
+        return self._forecast(job, kind, table[:, whole + 1] - table[:, whole])
+
+    def _forecast(self, job: int, kind: str, true_s: Floats) -> Floats:
+        """What is forecast of seconds by number of devices, for a job of length 1."""
+        seconds = np.asarray(true_s * self.jobs[job].length)
+        seconds[: self.profiles[job].min_devices] = np.inf
+        return self.errors.apply(job, seconds, self._kind_numbers[kind])
 
     def requested_s(self, jobs: Sequence[int]) -> Floats:
         """Forecast seconds until the end with the devices that were asked for."""
         left = np.empty(len(jobs))
         for place, job in enumerate(jobs):
             run = self._runs.get(job)
-            if run is not None and run.n_devices == self.jobs[job].n_devices:
-                left[place] = run.finish_s - max(self.now_s, run.begins_s)
+            n_devices = self.jobs[job].n_devices
+            if run is not None and run.n_devices == n_devices:
+                kind = self.machines.kinds[run.placement[0][0]]
+                factor = self.errors.factor(job, n_devices, self._kind_numbers[kind])
+                left[place] = (run.finish_s - max(self.now_s, run.begins_s)) * factor
             else:
                 if np.isnan(self._waiting_s[job]) or run is not None:
                     self._waiting_s[job] = self._as_asked_s(job, self.position(job))
                 left[place] = self._waiting_s[job]
-        return left * self.errors.factors(jobs, [self.jobs[job].n_devices for job in jobs])
-
-    def alone_s(self, job: int) -> float:
-        """What the whole job takes with the devices it asked for, once it has started."""
-        return self._as_asked_s(job, 0.0)
+        return left
 
     def _as_asked_s(self, job: int, position: float) -> float:
-        """From a position on, on the type of device that is fastest."""
-        profile, n = self.profiles[job], self.jobs[job].n_devices
+        """Forecast seconds from a position on, on the type of device that is fastest by the forecast."""
+        profile, n, length = self.profiles[job], self.jobs[job].n_devices, self.jobs[job].length
+        seconds = []
+        for kind in self.speeds.kinds(profile):
+            row = _row(self.speeds.table_s(profile, kind), n)
+            factor = self.errors.factor(job, n, self._kind_numbers[kind])
+            seconds.append((row[-1] - after(row, position)) * length * factor)
+        return min(seconds)
+
+    def alone_s(self, job: int) -> float:
+        """What the job as submitted takes with the devices it asked for, on the fastest type, once it has started."""
+        profile, n = self.jobs[job].profile, self.jobs[job].n_devices
         tables = [self.speeds.table_s(profile, kind) for kind in self.speeds.kinds(profile)]
-        rows = [table[min(n, len(table) - 1)].tolist() for table in tables]
-        return float(min(row[-1] - after(row, position) for row in rows) * self.jobs[job].length)
+        return float(min(_row(table, n)[-1] for table in tables) * self.jobs[job].length)
 
     def attained_device_s(self, jobs: Sequence[int]) -> Floats:
         """Devices times seconds that each has had."""
@@ -162,6 +185,16 @@ class Live:
         self.free[node] += n_devices - self.capacity[node]
         self.capacity[node] = n_devices
 
+    def kept_position(self, job: int) -> float:
+        """Where it was when it last stopped."""
+        return self._positions[job]
+
     def begins_s(self, job: int) -> float:
         """When a running job's restart is over."""
         return self._runs[job].begins_s
+
+
+def _row(table: Floats, n_devices: int) -> list[float]:
+    """With so many devices, or as many as it can use."""
+    row: list[float] = table[min(n_devices, len(table) - 1)].tolist()
+    return row

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from traincast.errors import InputError
 
 _GROUP = re.compile(
-    r"(?:(?P<nodes>-?[0-9]+)\s*x\s*)?(?:(?P<devices>-?[0-9]+)\s*x\s*)?(?P<kind>[A-Za-z][^\s+@]*)(?:@.+)?",
+    r"(?:(?P<nodes>-?[0-9]+)\s*x\s*)?(?:(?P<devices>-?[0-9]+)\s*x\s*)?(?P<kind>[A-Za-z][^\s+@]*)(?:@(?P<link>.+))?",
     re.IGNORECASE,
 )
 _MOST = 1_000_000
@@ -19,15 +19,19 @@ _MOST = 1_000_000
 class Machines:
     """Nodes in a row: how many devices each has, and of which type.
 
-    Types are names and nothing more: how fast a type is stands in the jobs' own tables.
+    Types are names and nothing more: how fast a type is stands in the jobs' own tables. Links between nodes matter
+    only to jobs whose speed is forecast.
     """
 
     devices: tuple[int, ...]
     kinds: tuple[str, ...]
     name: str
+    links: tuple[str, ...] = ()  # what joins each node to the others, in words; none: not said
     types: tuple[str, ...] = field(init=False)  # each once, as they come
 
     def __post_init__(self) -> None:
+        if self.links and len(self.links) != len(self.devices):
+            raise InputError(f"'{self.name}' has {len(self.devices)} nodes and {len(self.links)} links of them.")
         if len(self.devices) != len(self.kinds):
             raise InputError(f"'{self.name}' has {len(self.devices)} nodes and {len(self.kinds)} types of them.")
         if not self.devices or min(self.devices) < 1:
@@ -46,14 +50,29 @@ class Machines:
         """Devices of a type."""
         return sum(n for n, own in zip(self.devices, self.kinds, strict=True) if own == kind)
 
-    def node_size(self, kind: str) -> int:
-        """Devices of the largest node of a type."""
-        return max(n for n, own in zip(self.devices, self.kinds, strict=True) if own == kind)
+    def node_sizes(self, kind: str) -> list[int]:
+        """Devices of each node of a type, the largest first."""
+        return sorted((n for n, own in zip(self.devices, self.kinds, strict=True) if own == kind), reverse=True)
 
+    def fewest_nodes(self, kind: str, n_devices: int) -> tuple[int, ...]:
+        """The shape of so many devices of a type on the fewest nodes: full ones, then what is left."""
+        shape: list[int] = []
+        missing = n_devices
+        for size in self.node_sizes(kind):
+            if not missing:
+                break
+            shape.append(min(size, missing))
+            missing -= shape[-1]
+        assert not missing, "no more is asked for than there is"
+        return tuple(shape)
 
-def equal_nodes(n_nodes: int, devices_per_node: int, kind: str = "GPU") -> Machines:
-    """So many nodes, all alike."""
-    return find_machines(f"{n_nodes}x{devices_per_node}x{kind}")
+    def link_of(self, kind: str) -> str:
+        """What joins the nodes of a type; empty where it is not said."""
+        found = {link for link, own in zip(self.links, self.kinds, strict=False) if own == kind}
+        if len(found) > 1:
+            named = " and ".join(sorted(link or "none" for link in found))
+            raise InputError(f"'{self.name}' joins nodes of {kind} by two links ({named}): name one for all of them.")
+        return found.pop() if found else ""
 
 
 def find_machines(text: str) -> Machines:
@@ -63,6 +82,7 @@ def find_machines(text: str) -> Machines:
     """
     devices: list[int] = []
     kinds: list[str] = []
+    links: list[str] = []
     for part in text.split("+"):
         match = _GROUP.fullmatch(part.strip())
         if match is None:
@@ -72,8 +92,9 @@ def find_machines(text: str) -> Machines:
         first, second = match["nodes"], match["devices"]
         n_nodes, n_devices = (1, first or 1) if second is None else (first, second)
         devices += [_count(n_devices, "devices a node", text)] * _count(n_nodes, "nodes", text)
+        links += [(match["link"] or "").strip()] * (len(devices) - len(kinds))
         kinds += [match["kind"]] * (len(devices) - len(kinds))
-    return Machines(devices=tuple(devices), kinds=tuple(kinds), name=text)
+    return Machines(devices=tuple(devices), kinds=tuple(kinds), links=tuple(links), name=text)
 
 
 def _count(digits: str | int | None, what: str, text: str) -> int:
@@ -81,12 +102,6 @@ def _count(digits: str | int | None, what: str, text: str) -> int:
     if not 1 <= number <= _MOST:
         raise InputError(f"'{text}': the number of {what} should be from 1 to {_MOST:,}, not {digits}.")
     return number
-
-
-def consolidated(n_devices: int, node_size: int) -> tuple[int, ...]:
-    """The shape on the fewest nodes: full ones, then what is left."""
-    n_full, rest = divmod(n_devices, node_size)
-    return (node_size,) * n_full + ((rest,) if rest else ())
 
 
 def shape_of(counts: Sequence[tuple[int, int]]) -> tuple[int, ...]:

@@ -40,14 +40,22 @@ class _Line:
     times_s: Floats  # step and sync, one row each
 
     def at(self, local_batch: Floats) -> Floats:
-        """Linear between measured batches, and on along the last two beyond them."""
+        """Linear between measured batches, and on along the last two beyond them, as far as a step takes any time."""
         x, y = self.batches, self.times_s
         if len(x) == 1:
+            if (local_batch != x[0]).any():
+                wanted = local_batch[local_batch != x[0]][0]
+                raise InputError(f"steps were measured at a local batch of {x[0]:g} alone: {wanted:g} cannot be told.")
             return np.repeat(y, len(local_batch), axis=1)
         right = np.clip(np.searchsorted(x, local_batch), 1, len(x) - 1)
         part = (local_batch - x[right - 1]) / (x[right] - x[right - 1])
         between: Floats = y[:, right - 1] * (1 - part) + y[:, right] * part
-        return np.maximum(between, 0.0)
+        if (between[0] <= 0).any():
+            wanted = local_batch[between[0] <= 0][0]
+            raise InputError(
+                f"steps were measured at local batches from {x[0]:g} to {x[-1]:g}: {wanted:g} is too far from them."
+            )
+        return np.maximum(between, 0.0)  # only the wait for others may be nothing
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -76,7 +84,10 @@ class MeasuredSteps:
         key = (shape, local_batch.tobytes())
         if key not in self._cache:
             line = self.by_shape.get(smallest_rotation(shape))
-            step, sync = line.at(local_batch) if line is not None else self._between(shape, local_batch)
+            try:
+                step, sync = line.at(local_batch) if line is not None else self._between(shape, local_batch)
+            except InputError as error:
+                raise InputError(f"'{self.name}' on {shape}: {error}") from None
             self._cache[key] = step, sync
         return self._cache[key]
 
@@ -84,7 +95,7 @@ class MeasuredSteps:
         n_devices = sum(shape)
         if not shape or n_devices > self.max_devices or max(shape) > self.node_size:
             raise InputError(
-                f"'{self.name}' was measured on up to {self.max_devices} devices and {self.node_size} a node: "
+                f"it was measured on up to {self.max_devices} devices and {self.node_size} a node: "
                 f"a placement of {'+'.join(map(str, shape)) or 0} is outside its table."
             )
         sizes = sorted(self.by_count)

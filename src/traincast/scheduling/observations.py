@@ -7,6 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
+from traincast.errors import InputError
 from traincast.scheduling.decision import State
 from traincast.scheduling.profile import ServersProfile
 
@@ -25,6 +26,9 @@ class Observed:
 class Monitor(Protocol):
     """Where observations come from: simulated here, logs of real jobs elsewhere."""
 
+    def fresh(self, seed: int) -> Monitor:
+        """The same with nothing remembered."""
+
     def trial(self, state: State, job: int, n_servers: int, n_workers: int) -> Observed:
         """A short trial run before the job starts."""
 
@@ -34,11 +38,14 @@ class Monitor(Protocol):
 
 @dataclass(eq=False, slots=True)
 class NoisyMonitor:
-    """The truth times log-normal noise; the same for the same seed and questions."""
+    """The truth times log-normal noise; the same for the same seed and questions. A trial takes no time."""
 
     sigma: float = 0.05
     seed: int = 0
     _n_looks: int = 0
+
+    def fresh(self, seed: int) -> NoisyMonitor:
+        return NoisyMonitor(self.sigma, seed)
 
     def trial(self, state: State, job: int, n_servers: int, n_workers: int) -> Observed:
         profile = servers_profile(state, job)
@@ -58,8 +65,6 @@ class NoisyMonitor:
 
 def servers_profile(state: State, job: int) -> ServersProfile:
     """Its profile, if it trains with parameter servers."""
-    from traincast.errors import InputError
-
     profile = state.jobs[job].profile
     if not isinstance(profile, ServersProfile):
         raise InputError(

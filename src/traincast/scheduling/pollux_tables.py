@@ -22,12 +22,13 @@ from traincast.scheduling.profile import TrainingProfile
 
 STEPS_FILE = "pollux_t4_steps.csv"
 LEARNING_FILE = "pollux_gradient_statistics.csv"
+KIND = "T4"  # on which these steps were measured
 _MOST_LOCAL = {"yolov3": 8}
 _ONE_DEVICE = {"ncf"}
 
 
-def read_applications(folder: Path, kind: str = "T4") -> dict[str, Application]:
-    """Every application of both tables in a folder."""
+def read_applications(folder: Path, kind: str = KIND) -> dict[str, Application]:
+    """Every application of both tables in a folder; `kind` is how the cluster spells the type they were measured on."""
     steps = _read_steps(folder / STEPS_FILE)
     learning = _read_learning(folder / LEARNING_FILE)
     found = {}

@@ -7,7 +7,7 @@ job after t seconds?" and "when does it end?" are answered exactly, without step
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from traincast.errors import InputError
 from traincast.scaling.optimus import SpeedModel
 from traincast.scheduling.applications import Application
-from traincast.scheduling.machines import consolidated
 from traincast.scheduling.measured_steps import Shape
 
 Floats = NDArray[np.float64]
@@ -30,6 +29,10 @@ class Profile(Protocol):
     def name(self) -> str: ...
 
     @property
+    def min_devices(self) -> int:
+        """With fewer it does not run."""
+
+    @property
     def max_devices(self) -> int:
         """More would not be used."""
 
@@ -38,7 +41,7 @@ class Profile(Protocol):
         """Types of device it can run on; None: any."""
 
     def segment_s(self, shape: Shape, kind: str, n_servers: int) -> Floats:
-        """Seconds of each segment on a placement."""
+        """Seconds of each segment on a placement. Of its places `n_servers` are parameter servers (0: not said)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,7 @@ class TrainingProfile:
 
     application: Application
     batch: int | None
+    min_devices: int = 1
 
     @property
     def name(self) -> str:
@@ -66,16 +70,45 @@ class TrainingProfile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CountProfile:
-    """Seconds by the number of devices, from 1 on: a forecast's, or of a stated speed-up. Placement does not matter,
-    except that each node beyond the fewest possible adds `spread_fraction` of the time.
+class PlainProfile:
+    """So many seconds on so many devices of any type; the speed grows with (number of devices) ** exponent.
+
+    Where the devices are does not matter.
     """
 
     name: str
+    seconds: float
+    n_devices: int
+    max_devices: int
+    exponent: float = 1.0
+    min_devices: int = 1
+    kinds: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.seconds < np.inf:
+            raise InputError(f"'{self.name}' needs seconds above 0, not {self.seconds:g}.")
+
+    def segment_s(self, shape: Shape, kind: str, n_servers: int) -> Floats:
+        n = min(sum(shape), self.max_devices)
+        return np.array([self.seconds * (self.n_devices / n) ** self.exponent])
+
+
+def plain_profile(
+    name: str, seconds: float, n_devices: int, *, max_devices: int | None = None, exponent: float = 1.0
+) -> PlainProfile:
+    """So many seconds on `n_devices`; it can use up to `max_devices` (None: no more than these)."""
+    return PlainProfile(
+        name=name, seconds=seconds, n_devices=n_devices, max_devices=max_devices or n_devices, exponent=exponent
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountProfile:
+    """Seconds by the number of devices, from 1 on. Where they are does not matter."""
+
+    name: str
     seconds: Mapping[str, tuple[float, ...]]  # by type of device
-    is_any_kind: bool = False  # the types' names do not matter: the first entry holds for all
-    spread_fraction: float = 0.0
-    node_size: int = 1_000_000
+    min_devices: int = 1
 
     def __post_init__(self) -> None:
         times = [second for one in self.seconds.values() for second in one]
@@ -87,21 +120,34 @@ class CountProfile:
         return max(len(one) for one in self.seconds.values())
 
     @property
-    def kinds(self) -> tuple[str, ...] | None:
-        return None if self.is_any_kind else tuple(self.seconds)
+    def kinds(self) -> tuple[str, ...]:
+        return tuple(self.seconds)
 
     def segment_s(self, shape: Shape, kind: str, n_servers: int) -> Floats:
-        times = next(iter(self.seconds.values())) if self.is_any_kind else self.seconds[kind]
-        n_devices = sum(shape)
-        n_more = len(shape) - len(consolidated(n_devices, self.node_size))
-        return np.array([times[min(n_devices, len(times)) - 1] * (1 + self.spread_fraction * max(n_more, 0))])
+        times = self.seconds[kind]
+        return np.array([times[min(sum(shape), len(times)) - 1]])
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class ForecastProfile:
+    """A training whose seconds are forecast for each placement: devices on more nodes than needed wait for the link."""
+
+    name: str
+    max_devices: int
+    kinds: tuple[str, ...]
+    total_s: Callable[[str, Shape], float]  # of the whole run, by type of device and devices on each node
+    min_devices: int = 1
+
+    def segment_s(self, shape: Shape, kind: str, n_servers: int) -> Floats:
+        return np.array([self.total_s(kind, shape)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServersProfile:
     """A training with parameter servers, at the speed of Optimus' Equation 4. Servers take places like workers do.
 
-    Its loss falls as 1 / (b0 k + b1) + b2 over steps k, and it is done at the target loss.
+    Its loss falls as 1 / (b0 k + b1) + b2 over steps k, and it is done at the target loss. A policy that knows nothing
+    of servers gives it places, and they are split as its owner asked: in the same ratio, at least one of each.
     """
 
     name: str
@@ -110,12 +156,21 @@ class ServersProfile:
     target_loss: float
     expected_steps: float  # what its owner says before anything is seen
     max_devices: int
+    asked: tuple[int, int] = (1, 1)  # servers and workers
     kinds: tuple[str, ...] | None = None
+    min_devices: int = 2
 
     def __post_init__(self) -> None:
         b0, b1, b2 = self.loss
         if not (b0 > 0 and b1 > 0 and b2 < self.target_loss < 1 / b1 + b2):
             raise InputError(f"'{self.name}': a loss of {self.loss} does not fall to {self.target_loss:g}.")
+        if not 0 < self.expected_steps < np.inf:
+            raise InputError(f"'{self.name}': the expected steps should be above 0, not {self.expected_steps:g}.")
+        if min(self.asked) < 1 or sum(self.asked) > self.max_devices:
+            raise InputError(
+                f"'{self.name}' asks for {self.asked[0]} servers and {self.asked[1]} workers: at least one of each, "
+                f"and together at most {self.max_devices}."
+            )
 
     @property
     def n_steps(self) -> float:
@@ -127,19 +182,12 @@ class ServersProfile:
         b0, b1, b2 = self.loss
         return 1 / (b0 * n_steps + b1) + b2
 
+    def n_servers_of(self, n_places: int) -> int:
+        """In the ratio that was asked for."""
+        n = round(n_places * self.asked[0] / sum(self.asked))
+        return min(max(n, 1), n_places - 1)
+
     def segment_s(self, shape: Shape, kind: str, n_servers: int) -> Floats:
-        """With 0 servers given, the best split of the places."""
         n_places = sum(shape)
-        if n_places < 2:
-            return np.array([np.inf])
-        servers = np.arange(1, n_places) if n_servers == 0 else np.array([n_servers])
-        return np.array([self.n_steps / self.speed.steps_per_s(servers, n_places - servers).max()])
-
-
-def plain_profile(
-    name: str, seconds: float, n_devices: int, *, max_devices: int | None = None, exponent: float = 1.0
-) -> CountProfile:
-    """So many seconds on `n_devices`; the speed grows with (number of devices) ** exponent, up to `max_devices`."""
-    counts = np.arange(1, (max_devices or n_devices) + 1)
-    times = seconds * (n_devices / counts) ** exponent
-    return CountProfile(name=name, seconds={"any": tuple(times.tolist())}, is_any_kind=True)
+        servers = n_servers or self.n_servers_of(n_places)
+        return np.array([self.n_steps / float(self.speed.steps_per_s(servers, n_places - servers))])

@@ -131,11 +131,18 @@ class Schedule:
                     "start_s": job.start_s,
                     "finish_s": job.finish_s,
                     "completion_s": job.completion_s,
+                    "wait_s": job.wait_s,
+                    "alone_s": job.alone_s,
                     "n_restarts": job.n_restarts,
                     "device_s": job.device_s,
                 }
                 for job in self.jobs
             ],
+            "spans": [
+                {**span._asdict(), "job": self.jobs[span.job].name, "placement": [list(one) for one in span.placement]}
+                for span in self.spans
+            ],
+            "moments": [moment._asdict() for moment in self.moments],
         }
 
 

@@ -12,17 +12,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from traincast.errors import InputError
+from traincast.scheduling.checks import check_jobs, check_start
 from traincast.scheduling.decision import Decision, Policy
 from traincast.scheduling.failures import FailureClock, Failures
 from traincast.scheduling.forecast_errors import ForecastErrors
 from traincast.scheduling.job import Job
 from traincast.scheduling.live import Live
 from traincast.scheduling.machines import Machines
+from traincast.scheduling.patience import Patience
 from traincast.scheduling.schedule import JobRecord, Moment, Schedule, Span
 from traincast.scheduling.speeds import Speeds
 
 INTERVAL_S = 60.0  # as in Pollux' simulator
-_MOST_IDLE_DECISIONS = 100_000
+_ROUNDING = 1e-9  # of an interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,9 +35,11 @@ class Rules:
     failures: Failures | None = None
     work_sigma: float = 0.0  # errors of forecasts: see ForecastErrors
     speed_sigma: float = 0.0
-    seed: int = 0
+    seed: int = 0  # of failures, errors and what a policy observes
 
     def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise InputError(f"A seed should be 0 or more, not {self.seed}.")
         if not (math.isfinite(self.interval_s) and self.interval_s >= 0):
             raise InputError(f"The interval between decisions should be 0 s or more, not {self.interval_s:g}.")
 
@@ -55,47 +59,31 @@ def simulate_policy(
     *,
     speeds: Speeds | None = None,
 ) -> Schedule:
-    """Run all jobs to their ends. `speeds` may be shared between runs on the same machines."""
+    """Run all jobs to their ends. What the policy remembers is not touched: the run has one of its own.
+
+    `speeds` may be shared between runs on the same machines.
+    """
     rules = rules or Rules()
     speeds = speeds or Speeds(machines)
     ordered = sorted(jobs, key=lambda job: job.submit_s)
-    _check(ordered, machines, speeds, adapts_batch=policy.adapts_batch)
-    return _Simulation(ordered, machines, policy, rules, speeds).run()
-
-
-def _check(jobs: Sequence[Job], machines: Machines, speeds: Speeds, *, adapts_batch: bool) -> None:
-    if not jobs:
-        raise InputError("There are no jobs to schedule.")
-    names = set()
-    there = {kind: machines.n_devices_of(kind) for kind in machines.types}
-    for job in jobs:
-        if job.name in names:
-            raise InputError(f"Two jobs are named '{job.name}': each needs a name of its own.")
-        names.add(job.name)
-        kinds = speeds.kinds(job.profile_for(adapts_batch=adapts_batch))
-        if not kinds:
-            needed = " or ".join(job.profile.kinds or ())
-            raise InputError(f"Job '{job.name}' runs on {needed}, which '{machines.name}' does not have.")
-        most = max(there[kind] for kind in kinds)
-        if job.n_devices > most:
-            raise InputError(
-                f"Job '{job.name}' asks for {job.n_devices} devices, and '{machines.name}' has {most} that it can use."
-            )
+    check_jobs(ordered, machines, speeds, adapts_batch=policy.adapts_batch)
+    return _Simulation(ordered, machines, policy.fresh(rules.seed), rules, speeds).run()
 
 
 class _Simulation:
     def __init__(self, jobs: Sequence[Job], machines: Machines, policy: Policy, rules: Rules, speeds: Speeds) -> None:
-        errors = ForecastErrors(len(jobs), rules.seed, rules.work_sigma, rules.speed_sigma)
+        sigmas = [rules.work_sigma if job.work_sigma is None else job.work_sigma for job in jobs]
+        errors = ForecastErrors(sigmas, rules.speed_sigma, rules.seed)
         self.live = Live(jobs, machines, speeds, adapts_batch=policy.adapts_batch, errors=errors)
         self.jobs, self.machines, self.policy, self.rules = jobs, machines, policy, rules
-        self.clock = FailureClock(rules.failures, machines.n_nodes)
+        self.clock = FailureClock(rules.failures, machines.n_nodes, rules.seed)
         self.ends: list[tuple[float, int, int]] = []  # a heap of end, job, its start number
         self.n_submitted = 0
         self.finish_s = [math.nan] * len(jobs)
         self.first_s = [math.nan] * len(jobs)
         self.log = _Log()
-        self.n_idle = 0
-        self.decided_s = -rules.interval_s
+        self.patience = Patience(policy.name, machines.name)
+        self.n_intervals = -1  # how many had begun at the last decision
 
     def run(self) -> Schedule:
         n_left = len(self.jobs)
@@ -117,9 +105,9 @@ class _Simulation:
                 self.live.now_s = look_s
                 self._submit()
                 self._decide()
-                self.decided_s = look_s
                 is_changed = False
                 wakes_s = self.policy.wakes_s(self.live)
+                self._check_that_it_goes_on(wakes_s)
         return self._schedule()
 
     def _next_look(self, is_changed: bool, wakes_s: float) -> float:
@@ -135,8 +123,9 @@ class _Simulation:
             return math.inf
         if interval == 0:
             return max(soonest, now)
-        first = math.floor(self.decided_s / interval + 1e-9) + 1
-        return max(first, math.ceil(max(soonest, now) / interval - 1e-9)) * interval
+        soonest = max(soonest, now)
+        number = max(self.n_intervals + 1, math.ceil(soonest / interval - _ROUNDING))
+        return max(number * interval, soonest)  # which rounding may have put behind the interval's begin
 
     def _next_end(self) -> float:
         while self.ends:
@@ -158,7 +147,12 @@ class _Simulation:
         self.finish_s[job] = now_s
 
     def _stop(self, job: int, *, kept_until_s: float | None = None) -> None:
+        before = self.live.kept_position(job)
         run = self.live.stop(job, kept_until_s=kept_until_s)
+        if self.live.kept_position(job) > before:
+            self.patience.gets_further()
+        else:
+            self.patience.stays_in_vain(self.jobs[job].name)
         self.log.spans.append(
             Span(job, run.since_s, min(run.begins_s, self.live.now_s), self.live.now_s, run.placement)
         )
@@ -169,6 +163,7 @@ class _Simulation:
             self.live.set_capacity(node, self.machines.devices[node])
             return
         self.log.n_failures += 1
+        self.patience.remembers(self.log.n_failures, self.live.now_s)
         checkpoint_s = self.rules.failures.checkpoint_s
         for job in [job for job, placement in self.live.placed.items() if any(n == node for n, _ in placement)]:
             begins = self.live.begins_s(job)
@@ -177,7 +172,9 @@ class _Simulation:
         self.live.set_capacity(node, 0)
 
     def _decide(self) -> None:
-        live = self.live
+        live, interval = self.live, self.rules.interval_s
+        if interval > 0:
+            self.n_intervals = max(self.n_intervals + 1, math.floor(live.now_s / interval + _ROUNDING))
         decision = self.policy.decide(live)
         placed, servers = decision.placements, decision.servers
         changed = [job for job, placement in live.placed.items() if placed.get(job) != placement]
@@ -189,28 +186,25 @@ class _Simulation:
             self._start(job, decision)
         n_used = sum(live.capacity) - sum(live.free)
         self.log.moments.append(Moment(live.now_s, len(live.active) - len(live.placed), len(live.placed), n_used))
-        self._check_that_it_goes_on()
 
     def _start(self, job: int, decision: Decision) -> None:
-        """A device is given once, and only to a job that is there: else the policy is wrong."""
+        check_start(self.live, job, decision, self.policy.name)
         live, placement = self.live, decision.placements[job]
-        is_there = job in live.active and bool(placement) and all(n > 0 for _, n in placement)
-        if not is_there or any(live.free[node] < n for node, n in placement):
-            raise AssertionError(f"{self.policy.name} places job {job} on {placement}: that is not free")
         end_s = live.start(job, placement, decision.servers.get(job, 0))
         if math.isnan(self.first_s[job]):
             self.first_s[job] = live.now_s
         heapq.heappush(self.ends, (end_s, job, live.n_starts[job]))
 
-    def _check_that_it_goes_on(self) -> None:
+    def _check_that_it_goes_on(self, wakes_s: float) -> None:
         """With nothing running and nothing to come, a policy that leaves jobs waiting would never end."""
         live = self.live
-        is_stuck = not live.placed and live.active and self.n_submitted == len(self.jobs)
-        self.n_idle = self.n_idle + 1 if is_stuck and all(live.capacity) else 0
-        wakes_s = self.policy.wakes_s(live)
-        if self.n_idle and (wakes_s == math.inf or self.n_idle > _MOST_IDLE_DECISIONS):
+        self.patience.remembers(len(self.log.spans) + len(self.log.moments), live.now_s)
+        if live.active and not live.placed and self.n_submitted == len(self.jobs):
             job = self.jobs[next(iter(live.active))]
-            raise InputError(f"'{self.policy.name}' never starts job '{job.name}' on '{self.machines.name}'.")
+            is_whole = list(self.machines.devices) == live.capacity
+            self.patience.idles(
+                job.name, is_whole=is_whole, is_for_good=wakes_s == math.inf, n_failures=self.log.n_failures
+            )
 
     def _schedule(self) -> Schedule:
         records = tuple(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traincast.errors import InputError
-from traincast.scheduling.machines import Machines, consolidated
+from traincast.scheduling.machines import Machines
 from traincast.scheduling.measured_steps import Shape
 from traincast.scheduling.profile import Profile
 
@@ -23,6 +23,7 @@ class Speeds:
     _curves: dict[tuple[int, Shape, str, int], list[float]] = field(default_factory=dict)
     _tables: dict[tuple[int, str], Floats] = field(default_factory=dict)
     _most: dict[tuple[int, str], int] = field(default_factory=dict)
+    _kinds: dict[int, tuple[str, ...]] = field(default_factory=dict)
     _kept: list[Profile] = field(default_factory=list)  # so that an identity is not used again
 
     def ends_s(self, profile: Profile, shape: Shape, kind: str, n_servers: int = 0) -> list[float]:
@@ -31,27 +32,31 @@ class Speeds:
         found = self._curves.get(key)
         if found is None:
             self._kept.append(profile)
-            found = [0.0, *np.cumsum(profile.segment_s(shape, kind, n_servers)).tolist()]
-            if not 0 < found[-1] < np.inf:
-                raise InputError(f"'{profile.name}' takes {found[-1]} s on {shape}: it should be finite and above 0.")
+            found = [0.0, *np.cumsum(self._segments_s(profile, shape, kind, n_servers)).tolist()]
             self._curves[key] = found
         return found
 
     def table_s(self, profile: Profile, kind: str) -> Floats:
-        """The same for 0, 1, 2, ... devices on the fewest nodes: a row each. That of none is 0 and means nothing."""
+        """The same for 0, 1, 2, ... devices on the fewest nodes: a row each. Where it does not run a row is 0 and means
+        nothing.
+        """
         key = (id(profile), kind)
         found = self._tables.get(key)
         if found is None:
-            size = self.machines.node_size(kind)
-            most = self.most(profile, kind)
-            rows = [self._row(profile, n, size, kind) for n in range(1, most + 1)]
-            found = np.vstack([np.zeros(len(rows[0])), *rows])
+            self._kept.append(profile)
+            counts = range(profile.min_devices, self.most(profile, kind) + 1)
+            rows = [np.cumsum(self._segments_s(profile, self.machines.fewest_nodes(kind, n), kind, 0)) for n in counts]
+            found = np.zeros((counts.stop, len(rows[0]) + 1))
+            found[counts.start :, 1:] = rows
             self._tables[key] = found
         return found
 
-    def _row(self, profile: Profile, n_devices: int, size: int, kind: str) -> Floats:
-        self._kept.append(profile)
-        return np.concatenate([[0.0], np.cumsum(profile.segment_s(consolidated(n_devices, size), kind, 0))])
+    def _segments_s(self, profile: Profile, shape: Shape, kind: str, n_servers: int) -> Floats:
+        seconds = profile.segment_s(shape, kind, n_servers)
+        if not ((seconds > 0) & (seconds < np.inf)).all():
+            wrong = seconds[~((seconds > 0) & (seconds < np.inf))][0]
+            raise InputError(f"'{profile.name}' takes {wrong} s on {shape}: it should be finite and above 0.")
+        return seconds
 
     def most(self, profile: Profile, kind: str) -> int:
         """Devices that the job can use of those that are there."""
@@ -64,8 +69,16 @@ class Speeds:
 
     def kinds(self, profile: Profile) -> tuple[str, ...]:
         """Types of device that are there and that it can run on."""
-        allowed = profile.kinds
-        return tuple(kind for kind in self.machines.types if allowed is None or kind in allowed)
+        found = self._kinds.get(id(profile))
+        if found is None:
+            self._kept.append(profile)
+            found = self._kinds[id(profile)] = tuple(
+                kind
+                for kind in self.machines.types
+                if (profile.kinds is None or kind in profile.kinds)
+                and self.machines.n_devices_of(kind) >= profile.min_devices
+            )
+        return found
 
 
 def after(ends_s: list[float], position: float) -> float:

@@ -1,6 +1,7 @@
 """Ours: devices where they shorten short jobs most, in whole steps that pay, and changed only where that pays.
 
-With R(n) the forecast seconds until a job's end on n devices and W = R(1) its remaining work, a job is worth
+With R(n) the forecast seconds until a job's end on n devices and W = R(1) its remaining work (R(2) where it needs a
+worker and a server), a job is worth
 
     v(n) = sqrt(W) / (R(n) + restart if n is not what it has now),
 
@@ -20,16 +21,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from traincast.scheduling.decision import NEVER, Decision, Placement, State
-from traincast.scheduling.placing import (
-    Grant,
-    kept_placements,
-    nodes_of,
-    only_kind,
-    tightest_first,
-)
+from traincast.scheduling.decision import NEVER, Decision, State
+from traincast.scheduling.placing import only_kind, place_tightly
 
 Floats = NDArray[np.float64]
+_LEAST_S = 1e-6  # a job that has not ended has something left, whatever rounding says
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +34,12 @@ class Elastic:
 
     name: str = "traincast"
     adapts_batch: bool = False
+    is_random: bool = False
     shortness: float = 0.5  # 0: throughput alone, 1: short jobs alone
     reluctance: float = 2.0  # restarts counted for each that happens
+
+    def fresh(self, seed: int) -> Elastic:
+        return self
 
     def decide(self, state: State) -> Decision:
         kind = only_kind(state, self.name)
@@ -56,16 +56,21 @@ class Elastic:
 
     def worth(self, state: State, job: int, kind: str) -> Floats:
         """v for 0, 1, 2, ... devices."""
-        left = state.remaining_s(job, kind)
+        left = np.maximum(state.remaining_s(job, kind), _LEAST_S)
         restart_s = self.reluctance * state.jobs[job].restart_s
-        with_restart = left + restart_s
-        with_restart[state.held.get(job, 0)] -= restart_s
-        return np.asarray(left[1] ** (1 - self.shortness) / with_restart)
+        seconds = left + restart_s
+        held = state.held.get(job, 0)
+        seconds[held] = left[held]
+        return np.asarray(left[state.n_least(job)] ** (1 - self.shortness) / seconds)
 
     def _best(self, state: State, job: int, kind: str) -> int:
-        """Where there is enough for all, each takes what is fastest; who has all it can use needs no second look."""
-        if state.held.get(job, 0) == state.n_most(job, kind) or state.n_most(job, kind) == 1:
-            return state.n_most(job, kind)
+        """Where there is enough for all, each takes what is fastest.
+
+        Who has all it can use was given that because it is fastest, and needs no second look: most of a long queue.
+        """
+        most = state.n_most(job, kind)
+        if most in (state.held.get(job, 0), state.n_least(job)):
+            return most
         return int(np.argmax(self.worth(state, job, kind)))
 
 
@@ -105,12 +110,3 @@ def concave_hull(values: Floats) -> list[int]:
             corners.pop()
         corners.append(x)
     return corners
-
-
-def place_tightly(state: State, grants: Mapping[int, Grant]) -> dict[int, Placement]:
-    """Who keeps its count stays; of the others the largest choose first, each on the fewest and fullest nodes."""
-    placements, free = kept_placements(state, grants)
-    for job in sorted((job for job in grants if job not in placements), key=lambda job: -grants[job][1]):
-        kind, n = grants[job]
-        placements[job] = tightest_first(free, n, nodes_of(state, kind))
-    return placements

@@ -6,22 +6,22 @@ X[m, k] is the fraction of time that job m spends on devices of type k, and T[m,
     with      0 <= X,  sum_k X[m, k] <= 1,  sum_m n[m] X[m, k] <= devices of type k,
 
 n[m] being the devices it asks for (who asks for more has less time) and T_equal its speed with time spread over types
-as devices are. Rounds then bring about X: in each, jobs and types are taken by what is owed to them, as long as devices
-last. Owed is X[m, k] times the time that went by, less the time had there. The paper takes the ratio of the two where
-this takes the difference: a ratio puts newcomers, who have had nothing, first without end where they come in a steady
-stream.
+as devices are. It is solved anew when a job comes or goes. Rounds bring X about: in each, jobs and types are taken by
+what is owed to them, as long as devices last, and keep their devices until the round ends or they do. Owed is X[m, k]
+times the time that went by, less the time had there. The paper takes the ratio of the two where this takes the
+difference: a ratio puts newcomers, who have had nothing, first without end where they come in a steady stream.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traincast.scheduling.decision import Decision, State
-from traincast.scheduling.placing import Grant, place
+from traincast.scheduling.placing import Grant, devices_of_types, place
 
 Floats = NDArray[np.float64]
 ROUND_S = 360.0  # six minutes, as in the paper
@@ -33,6 +33,7 @@ class Gavel:
 
     name: str = "gavel"
     adapts_batch: bool = False
+    is_random: bool = False
     round_s: float = ROUND_S
     _shares: dict[tuple[int, str], float] = field(default_factory=dict)
     _known: frozenset[int] = frozenset()
@@ -41,18 +42,23 @@ class Gavel:
     _since_s: float = 0.0
     _next_s: float = 0.0
 
+    def fresh(self, seed: int) -> Gavel:
+        return Gavel(round_s=self.round_s)
+
     def decide(self, state: State) -> Decision:
         self._count_time(state)
-        is_new = frozenset(state.active) != self._known
-        if is_new:
+        if frozenset(state.active) != self._known:
             self._solve(state)
-        if is_new or state.now_s >= self._next_s:
+        if state.now_s >= self._next_s:
             self._next_s = state.now_s + self.round_s
-            grants = self._round(state)
-        else:  # a node failed or came back within a round
-            grants = {
-                job: (kind, state.jobs[job].n_devices) for job, kind in self._running.items() if job in state.placed
+            kept: dict[int, Grant] = {}
+        else:  # who runs keeps its devices until the round ends; what came free is given out anew
+            kept = {
+                job: (kind, state.jobs[job].n_devices)
+                for job, kind in self._running.items()
+                if job in state.active and job in state.placed
             }
+        grants = self._give_out(state, kept)
         self._running = {job: kind for job, (kind, _) in grants.items()}
         return Decision(place(state, grants))
 
@@ -74,20 +80,17 @@ class Gavel:
         shares = max_min_shares(speeds, wanted, there)
         self._shares = {(job, kind): shares[m, k] for m, job in enumerate(jobs) for k, kind in enumerate(kinds)}
         self._known = frozenset(jobs)
+        self._owed_s = {pair: owed for pair, owed in self._owed_s.items() if pair in self._shares}
 
-    def _round(self, state: State) -> dict[int, Grant]:
+    def _give_out(self, state: State, kept: Mapping[int, Grant]) -> dict[int, Grant]:
         """Largest priority first; a job is on one type at a time."""
-        left = dict.fromkeys(state.machines.types, 0)
-        for kind, n in zip(state.machines.kinds, state.capacity, strict=True):
-            left[kind] += n
+        left = devices_of_types(state)
+        grants = dict(kept)
+        for kind, n in kept.values():
+            left[kind] -= n
         order = sorted(self._shares, key=lambda pair: (-self._owed_s.get(pair, 0.0), -self._shares[pair]))
-        grants: dict[int, Grant] = {}
-        for job, kind in order:
-            n = state.jobs[job].n_devices
-            if job not in grants and self._shares[job, kind] > 1e-6 and n <= left[kind]:
-                grants[job] = (kind, n)
-                left[kind] -= n
-        for job, kind in order:  # what is left over goes to who can use it
+        due = [pair for pair in order if self._shares[pair] > 1e-6]
+        for job, kind in (*due, *order):  # in the end, what is left over goes to who can use it
             n = state.jobs[job].n_devices
             if job not in grants and n <= left[kind] and _speed(state, job, kind) > 0:
                 grants[job] = (kind, n)
@@ -96,12 +99,12 @@ class Gavel:
 
 
 def _speed(state: State, job: int, kind: str) -> float:
-    """Of the whole job in its requested size; 0 where it does not run or fit."""
-    profile, n = state.jobs[job].profile, state.jobs[job].n_devices
-    if kind not in state.speeds.kinds(profile):
+    """Of the whole job in its requested size, by the forecast; 0 where it does not run or fit."""
+    n = state.jobs[job].n_devices
+    if kind not in state.kinds(job) or n > state.machines.n_devices_of(kind):
         return 0.0
-    table = state.speeds.table_s(profile, kind)
-    return 1 / float(table[min(n, len(table) - 1), -1]) if n <= state.machines.n_devices_of(kind) else 0.0
+    seconds = state.whole_s(job, kind)
+    return 1 / float(seconds[min(n, len(seconds) - 1)])
 
 
 def max_min_shares(speeds: Floats, wanted: Sequence[float] | Floats, there: Sequence[float] | Floats) -> Floats:

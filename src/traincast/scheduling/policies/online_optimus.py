@@ -18,11 +18,13 @@ import numpy as np
 
 from traincast.errors import InputError
 from traincast.scaling.optimus import SpeedModel, SpeedPoint, fit_speed
-from traincast.scheduling.decision import EVERY_TIME, Decision, Placement, State
+from traincast.scheduling.decision import EVERY_TIME, Decision, State
 from traincast.scheduling.observations import Monitor, NoisyMonitor, Observed, servers_profile
-from traincast.scheduling.placing import nodes_of, only_kind
+from traincast.scheduling.placing import only_kind, place_evenly
 
-TRIALS = ((1, 1), (1, 2), (2, 1), (2, 4), (4, 4), (1, 4), (4, 2))
+NAME = "optimus-online"
+TRIALS = ((1, 1), (1, 2), (2, 1), (2, 4), (4, 4), (1, 4), (4, 2))  # servers and workers
+_FEWEST_PLACES = 4  # with fewer there are not as many ways to try as the speed has coefficients
 _FEWEST_LOSSES = 6
 _MOST_LOSSES = 200  # that a fit needs: of more, every so many-th
 
@@ -52,10 +54,14 @@ class _Models:
 class OnlineOptimus:
     """Marginal gain over workers and servers, with models refitted at each decision."""
 
-    name: str = "optimus-online"
+    name: str = NAME
     adapts_batch: bool = False
+    is_random: bool = True
     monitor: Monitor = field(default_factory=NoisyMonitor)
     _models: dict[int, _Models] = field(default_factory=dict)
+
+    def fresh(self, seed: int) -> OnlineOptimus:
+        return OnlineOptimus(monitor=self.monitor.fresh(seed))
 
     def decide(self, state: State) -> Decision:
         kind = only_kind(state, self.name)
@@ -70,7 +76,7 @@ class OnlineOptimus:
             remaining[job] = self._remaining(state, job, models)
         most = {job: state.n_most(job, kind) for job in jobs}
         counts = marginal_gains(remaining, speeds, most, n_places)
-        placements = place_evenly(state, {job: sum(pair) for job, pair in counts.items()}, nodes_of(state, kind))
+        placements = place_evenly(state, {job: (kind, sum(pair)) for job, pair in counts.items()})
         return Decision(placements, {job: counts[job][0] for job in placements})
 
     def wakes_s(self, state: State) -> float:
@@ -79,12 +85,13 @@ class OnlineOptimus:
     def _learn(self, state: State, job: int) -> _Models:
         models = self._models.get(job)
         if models is None:
-            trials = [self.monitor.trial(state, job, p, w) for p, w in TRIALS]
             models = self._models[job] = _Models()
-            for seen in trials:
-                models.add(seen)
+            for n_servers, n_workers in trials_on(state.machines.n_devices):
+                models.add(self.monitor.trial(state, job, n_servers, n_workers))
         if job in state.placed:
-            models.add(self.monitor.look(state, job))
+            seen = self.monitor.look(state, job)
+            if seen.n_steps > models.losses[-1][0]:  # else it is still restarting, and shows no speed
+                models.add(seen)
         return models
 
     def _remaining(self, state: State, job: int, models: _Models) -> float:
@@ -94,6 +101,16 @@ class OnlineOptimus:
         if len({step for step, _ in models.losses}) < _FEWEST_LOSSES:
             return max(profile.expected_steps - done, 1.0)
         return max(steps_to_loss(models.losses, profile.target_loss, profile.expected_steps) - done, 1.0)
+
+
+def trials_on(n_places: int) -> list[tuple[int, int]]:
+    """Servers and workers of the trial runs: those of the paper's kind that fit, then others that do."""
+    if n_places < _FEWEST_PLACES:
+        raise InputError(f"'{NAME}' tries jobs on at least {_FEWEST_PLACES} places, and there are {n_places}.")
+    fitting = [pair for pair in TRIALS if sum(pair) <= n_places]
+    small = range(1, min(n_places, max(map(sum, TRIALS))))
+    others = [(p, w) for p in small for w in small if p + w <= n_places and (p, w) not in TRIALS]
+    return (fitting + others)[: len(TRIALS)]
 
 
 def steps_to_loss(losses: Sequence[tuple[float, float]], target: float, expected: float) -> float:
@@ -133,38 +150,3 @@ def _best_step(n_steps: float, speed: SpeedModel, now: tuple[int, int], most: in
         return 0.0, now
     before, worker, server = n_steps / speed.steps_per_s([p, p, p + 1], [w, w + 1, w])
     return max((float(before - worker), (p, w + 1)), (float(before - server), (p + 1, w)))
-
-
-def place_evenly(state: State, counts: Mapping[int, int], nodes: Sequence[int]) -> dict[int, Placement]:
-    """Who has as many places as before stays; then small jobs first, each on the fewest nodes, as evenly as can be."""
-    placements: dict[int, Placement] = {}
-    free = list(state.free)
-    for job, placement in state.placed.items():
-        if counts.get(job) == state.held[job]:
-            placements[job] = placement
-        else:
-            for node, n in placement:
-                free[node] += n
-    for job in sorted((job for job in counts if job not in placements), key=counts.__getitem__):
-        placements[job] = evenly_on_fewest(free, counts[job], nodes)
-    return placements
-
-
-def evenly_on_fewest(free: list[int], n_places: int, nodes: Sequence[int]) -> Placement:
-    """The smallest number of nodes that can hold them, the emptiest; takes the places from `free`."""
-    order = sorted(nodes, key=lambda node: -free[node])
-    n_nodes, held = 0, 0
-    while held < n_places:
-        held += free[order[n_nodes]]
-        n_nodes += 1
-        if n_nodes == len(order) and held < n_places:
-            raise InputError(f"{n_places} places are asked for and {held} are free.")
-    taken = []
-    missing = n_places
-    for position, node in enumerate(reversed(order[:n_nodes])):  # the fullest first: what it lacks the others give
-        n = min(free[node], missing // (n_nodes - position))
-        free[node] -= n
-        missing -= n
-        taken.append((node, n))
-    assert missing == 0
-    return tuple((node, n) for node, n in taken if n)

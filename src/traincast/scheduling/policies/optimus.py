@@ -30,14 +30,18 @@ class Optimus:
 
     name: str = "optimus"
     adapts_batch: bool = False
+    is_random: bool = False
+
+    def fresh(self, seed: int) -> Optimus:
+        return self
 
     def decide(self, state: State) -> Decision:
         kind = only_kind(state, self.name)
         n_devices = sum(state.capacity)
-        first = list(state.active)[:n_devices]
-        counts = dict.fromkeys(first, 1)
-        elastic = {job: state.remaining_s(job, kind) for job in first if state.n_most(job, kind) > 1}
-        counts |= marginal_gain(elastic, n_devices - len(counts) + len(elastic))
+        counts = start_with_least(state, n_devices)
+        elastic = {job: state.remaining_s(job, kind) for job, n in counts.items() if state.n_most(job, kind) > n}
+        n_left = n_devices - sum(counts.values())
+        counts |= marginal_gain(elastic, n_left, {job: counts[job] for job in elastic})
         fewest_first = sorted(counts, key=counts.__getitem__)
         return Decision(place(state, {job: (kind, counts[job]) for job in fewest_first}))
 
@@ -45,22 +49,34 @@ class Optimus:
         return EVERY_TIME
 
 
-def marginal_gain(remaining_s: Mapping[int, Floats], n_devices: int) -> dict[int, int]:
-    """How many devices each job gets, from its seconds until the end by number of devices."""
-    counts = dict.fromkeys(remaining_s, 1)
-    n_left = n_devices - len(counts)
-    gains = {job: (left[1:-1] - left[2:]).tolist() for job, left in remaining_s.items()}
-    order = {job: place for place, job in enumerate(gains)}
+def start_with_least(state: State, n_devices: int) -> dict[int, int]:
+    """The fewest that each job runs on (one, or a worker and a server), in the order of submission while they last."""
+    counts: dict[int, int] = {}
+    n_left = n_devices
+    for job in state.active:
+        n = state.n_least(job)
+        if n > n_left:
+            break
+        counts[job] = n
+        n_left -= n
+    return counts
+
+
+def marginal_gain(remaining_s: Mapping[int, Floats], n_left: int, start: Mapping[int, int]) -> dict[int, int]:
+    """How many devices each job gets, from its seconds until the end by number of devices; `n_left` are given out."""
+    counts = dict(start)
+    gains = {job: (left[start[job] : -1] - left[start[job] + 1 :]).tolist() for job, left in remaining_s.items()}
+    order = {job: number for number, job in enumerate(gains)}
     best = [(-gain[0], order[job], job) for job, gain in gains.items() if gain and gain[0] > 0]
     heapq.heapify(best)
     while best and n_left:
-        _, place_, job = best[0]
+        _, number, job = best[0]
         counts[job] += 1
         n_left -= 1
-        gain = gains[job]
-        following = gain[counts[job] - 1] if counts[job] - 1 < len(gain) else 0.0
+        n_more = counts[job] - start[job]
+        following = gains[job][n_more] if n_more < len(gains[job]) else 0.0
         if following > 0:
-            heapq.heapreplace(best, (-following, place_, job))
+            heapq.heapreplace(best, (-following, number, job))
         else:
             heapq.heappop(best)
     return counts

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traincast.scheduling.decision import EVERY_TIME, Decision, State
-from traincast.scheduling.placing import only_kind
-from traincast.scheduling.policies.elastic import divide_by_hull, place_tightly
+from traincast.scheduling.placing import only_kind, place_tightly
+from traincast.scheduling.policies.elastic import divide_by_hull
 
 Floats = NDArray[np.float64]
 _LEAST_SPEEDUP = 1e-3  # of a job that waits, so that its reciprocal is finite
@@ -32,13 +32,17 @@ class Goodput:
 
     name: str = "pollux"
     adapts_batch: bool = True
+    is_random: bool = False
     _had: dict[int, int] = field(default_factory=dict)
+
+    def fresh(self, seed: int) -> Goodput:
+        return Goodput()
 
     def decide(self, state: State) -> Decision:
         kind = only_kind(state, self.name)
         n_devices = sum(state.capacity)
         fair = max(1, -(-n_devices // len(state.active)))
-        counts = divide_by_hull({job: self._worth(state, job, kind, fair) for job in state.active}, n_devices)
+        counts = divide_by_hull({job: self.worth(state, job, kind, fair) for job in state.active}, n_devices)
         for job, n in counts.items():
             self._had[job] = max(n, self._had.get(job, 0))
         return Decision(place_tightly(state, {job: (kind, n) for job, n in counts.items() if n}))
@@ -46,14 +50,14 @@ class Goodput:
     def wakes_s(self, state: State) -> float:
         return EVERY_TIME
 
-    def _worth(self, state: State, job: int, kind: str, fair: int) -> Floats:
+    def worth(self, state: State, job: int, kind: str, fair: int) -> Floats:
         """What the fitness gains, by number of devices: concave where the goodput is."""
-        seconds = state.segment_s(job, kind)
-        speedup = seconds[min(fair, len(seconds) - 1)] / seconds
+        seconds, least = state.segment_s(job, kind), state.n_least(job)
+        speedup = seconds[min(max(fair, least), len(seconds) - 1)] / seconds
         restart_s, now = state.jobs[job].restart_s, state.held.get(job, 0)
         age_s = state.now_s - state.jobs[job].submit_s
         if now and age_s + restart_s > 0:
             factor = max(age_s - max(state.n_starts[job] - 1, 0) * restart_s, 0.0) / (age_s + restart_s)
             speedup = np.where(np.arange(len(speedup)) == now, speedup, speedup * factor)
-        most = max(2 * self._had.get(job, 0), 1)
+        most = max(2 * self._had.get(job, 0), least)
         return np.asarray(1 / _LEAST_SPEEDUP - 1 / (speedup[: most + 1] + _LEAST_SPEEDUP))

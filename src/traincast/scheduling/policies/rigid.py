@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from traincast.scheduling.decision import NEVER, Decision, State
-from traincast.scheduling.placing import Grant, place
+from traincast.scheduling.placing import Grant, devices_of_types, place
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,10 @@ class Fifo:
 
     name: str = "fifo"
     adapts_batch: bool = False
+    is_random: bool = False
+
+    def fresh(self, seed: int) -> Fifo:
+        return self
 
     def decide(self, state: State) -> Decision:
         waiting = (job for job in state.active if job not in state.placed)  # read only as far as they fit
@@ -39,6 +43,10 @@ class ShortestRemaining:
 
     name: str = "srtf"
     adapts_batch: bool = False
+    is_random: bool = False
+
+    def fresh(self, seed: int) -> ShortestRemaining:
+        return self
 
     def decide(self, state: State) -> Decision:
         jobs = list(state.active)
@@ -64,9 +72,7 @@ def grant_as_asked(state: State, order: Iterable[int], *, is_strict: bool) -> di
     """
     if len(state.machines.types) == 1:
         return _grant_one_kind(state, order, is_strict=is_strict)
-    left = dict.fromkeys(state.machines.types, 0)
-    for kind, n in zip(state.machines.kinds, state.capacity, strict=True):
-        left[kind] += n
+    left = devices_of_types(state)
     grants: dict[int, Grant] = {}
     for job in order:
         n = state.jobs[job].n_devices
@@ -99,10 +105,10 @@ def _grant_one_kind(state: State, order: Iterable[int], *, is_strict: bool) -> d
 
 
 def _preferred(state: State, job: int) -> Sequence[str]:
-    """Types, the one in use first, then by speed."""
+    """Types, the one in use first, then by forecast speed."""
     if job in state.placed:
         own = state.machines.kinds[state.placed[job][0][0]]
-        return (own, *(kind for kind in state.speeds.kinds(state.jobs[job].profile) if kind != own))
-    profile, n = state.jobs[job].profile, state.jobs[job].n_devices
-    kinds = [kind for kind in state.speeds.kinds(profile) if state.machines.n_devices_of(kind) >= n]
-    return sorted(kinds, key=lambda kind: float(state.speeds.table_s(profile, kind)[: n + 1][-1, -1]))
+        return (own, *(kind for kind in state.kinds(job) if kind != own))
+    n = state.jobs[job].n_devices
+    kinds = [kind for kind in state.kinds(job) if state.machines.n_devices_of(kind) >= n]
+    return sorted(kinds, key=lambda kind: float(state.whole_s(job, kind)[: n + 1][-1]))

@@ -3,7 +3,8 @@
 A job's service is its devices times the seconds it has run. Jobs whose service is below a threshold are in the first
 queue, the others in the next; a queue is served before the next, each in the order in which its members came to it, and
 running jobs give way. Nothing is known of how long a job will take. As in Pollux' simulator there are two queues,
-parted at 16 device-hours, no promotion back, and a job that does not fit is passed over.
+parted at 16 device-hours, a job that does not fit is passed over, and there is no promotion back: a demoted job waits
+for as long as the first queue fills the cluster.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from traincast.scheduling.placing import place
 from traincast.scheduling.policies.rigid import grant_as_asked
 
 DEMOTION_DEVICE_S = 16 * 3600.0
+_ROUNDING = 1e-12  # a moment worked out as that of a demotion may lie just before it
 
 
 @dataclass(eq=False, slots=True)
@@ -26,9 +28,13 @@ class Tiresias:
 
     name: str = "tiresias"
     adapts_batch: bool = False
+    is_random: bool = False
     thresholds_device_s: Sequence[float] = (DEMOTION_DEVICE_S,)
     _queues: list[dict[int, None]] = field(default_factory=list)
     _next_s: float = NEVER
+
+    def fresh(self, seed: int) -> Tiresias:
+        return Tiresias(thresholds_device_s=self.thresholds_device_s)
 
     def decide(self, state: State) -> Decision:
         self._sort(state)
@@ -49,11 +55,12 @@ class Tiresias:
                 del queue[job]
         known = set().union(*self._queues)
         self._queues[0].update((job, None) for job in state.active if job not in known)
-        for place_, threshold in enumerate(self.thresholds_device_s):
-            members = list(self._queues[place_])
-            for job in np.array(members, dtype=int)[state.attained_device_s(members) >= threshold].tolist():
-                del self._queues[place_][job]
-                self._queues[place_ + 1][job] = None
+        for number, threshold in enumerate(self.thresholds_device_s):
+            members = list(self._queues[number])
+            has_had = state.attained_device_s(members) >= threshold * (1 - _ROUNDING)
+            for job in np.array(members, dtype=int)[has_had].tolist():
+                del self._queues[number][job]
+                self._queues[number + 1][job] = None
 
     def _next_demotion_s(self, state: State, running: dict[int, tuple[str, int]]) -> float:
         """When the first of those that run has had enough."""

@@ -35,7 +35,8 @@ def storage_lifetimes(program: Program, first_op_of: Ints) -> tuple[Ints, Ints]:
     # What becomes of a gradient is known exactly: it may have been cast, and then only the copy stays.
     graph, neutral = program.neutral, np.array(program.storage_neutral, dtype=np.int64)
     is_held = _held_by_the_model(graph) & (graph.storage_kind != StorageKind.GRADIENT)
-    held = np.flatnonzero((neutral >= 0) & is_held[neutral])
+    held = np.flatnonzero(neutral >= 0)
+    held = held[is_held[neutral[held]]]
     free[held] = np.maximum(free[held], first_op_of[graph.storage_free[neutral[held]]])
     for number, op in program.held_until.items():
         free[number] = max(free[number], op + 1)

@@ -38,7 +38,7 @@ FLAGS = {
         "--method",
         "--host",
     }
-    | {"--devices", "--input-samples-per-s"}
+    | {"--devices", "--input-samples-per-s", "--strategy", "--accumulate", "--ppp"}
     | MODEL_FLAGS
     | OUTPUT_FLAGS,
     "measure": {

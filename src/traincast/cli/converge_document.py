@@ -60,8 +60,8 @@ def _subtitle(run: Status) -> str:
 
 
 def _table(run: Status, name: str, other: AtBatch | None) -> Table:
-    rows: list[Row] = [("now", _plain(float(run.series.values[-1])), None, None)]
-    if run.end is not None:
+    rows: list[Row] = [("at the end" if run.is_over else "now", _plain(float(run.series.values[-1])), None, None)]
+    if run.end is not None and not run.is_over:
         rows.append(("at the end of the run", *_cells(run.end, _plain)))
     if run.left_s is not None and not run.is_over:
         rows.append(("time until then", *_cells(run.left_s, show_duration)))

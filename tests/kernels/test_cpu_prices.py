@@ -67,6 +67,15 @@ def test_pooling_is_paid_by_the_places_of_its_windows():
     assert amounts(graph, terms)[0]["window.max"] == 8 * 2 * 4 * 4 * 9
 
 
+def test_a_batch_norm_that_takes_no_statistics_passes_over_its_input_once():
+    norm = nn.BatchNorm2d(16)
+    trained, *_ = amounts(*work_of(nn.Sequential(norm), images(16, 8)))
+    frozen, *_ = amounts(*work_of(nn.Sequential(norm.eval()), images(16, 8)))
+    assert trained["bytes.batch_norm"] > 0
+    assert frozen.get("bytes.batch_norm", 0) == 0
+    assert frozen["bytes.elementwise"] >= 2 * 8 * 16 * 8 * 8  # floats are counted
+
+
 def test_depthwise_windows_that_libraries_have_no_fast_kernel_for_have_a_price_of_their_own():
     three = amounts(*work_of(nn.Conv2d(16, 16, 3, groups=16), images(16, 8)))[2]
     five = amounts(*work_of(nn.Conv2d(16, 16, 5, groups=16), images(16, 8)))[2]

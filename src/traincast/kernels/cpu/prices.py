@@ -27,16 +27,19 @@ _FUNCTIONS = {
 _FUNCTION_OF = {f"aten.{word}": name for name, words in _FUNCTIONS.items() for word in words.split()}
 
 
-def price_of(kind: OpKind, name: str, *, order: str) -> str | None:
+def price_of(kind: OpKind, name: str, *, order: str, takes_statistics: bool = True) -> str | None:
     """For what an op does to its bytes or elements; None where it is made of products.
 
     `order` is that in which it reads them: "elementwise" (as they lie), "strided" (rows are whole) or "transposed".
+    A batch norm that takes no statistics multiplies and adds, once for each element.
     """
     backward = ".backward" if "backward" in name else ""
     if name in _FUNCTION_OF:
         return f"element.{_FUNCTION_OF[name]}"
     if kind == OpKind.POOLING:
         return f"window.{'max' if 'max' in name else 'mean'}{backward}"
+    if kind == OpKind.NORMALISATION and not (takes_statistics or backward):
+        return "bytes.elementwise"
     if kind == OpKind.NORMALISATION:
         return f"bytes.{'batch_norm' if 'batch_norm' in name else 'row_norm'}{backward}"
     if kind in (OpKind.SOFTMAX, OpKind.EMBEDDING):

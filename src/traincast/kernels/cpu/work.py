@@ -77,7 +77,8 @@ def _find_facts(graph: Graph) -> _Facts:
     for op in running:
         last = [strides[starts[tensor + 1] - 1] for tensor in inputs[op] if starts[tensor + 1] > starts[tensor]]
         order = "elementwise" if not last else "strided" if set(last) <= {0, 1} else "transposed"
-        price = price_of(kinds[op], graph.name_of(op), order=order)
+        takes_statistics = graph.attributes_of(op).get("training", True)
+        price = price_of(kinds[op], graph.name_of(op), order=order, takes_statistics=takes_statistics)
         if price is None:
             continue
         if price.startswith(("element.", "window.")) and outputs[op]:

@@ -268,3 +268,27 @@ def test_comparisons_that_cannot_be_are_one_sentence(capsys, job, tmp_path):
     other.write_text(told(capsys, job, "--json").out)
     assert "one place and one batch size" in refused(capsys, job, "--compare", other, "--batch", "8,16")
     assert "is not in a git repository" in refused(capsys, job, "--against", "HEAD")
+
+
+def test_a_model_file_that_exits_is_a_mistake_and_never_a_passed_gate(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "net.py").write_text("import sys\nsys.exit(0)\n")
+    (tmp_path / "job.toml").write_text('model = "net.py:make"\n[training]\nbatch = 8\n[cluster]\non = "T4"\n')
+    assert run(["forecast", "job.toml", "--fail-over", "budget=0.00001"]) == 2
+    assert "running the file called sys.exit(0)" in capsys.readouterr().err
+
+
+def test_a_share_of_memory_above_one_is_refused(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    limits = 'model = "resnet18"\n[training]\nbatch = 8\n[cluster]\non = "T4"\n[limits]\nmemory_fraction = 90\n'
+    (tmp_path / "job.toml").write_text(limits)
+    assert run(["forecast", "job.toml"]) == 2
+    assert "memory_fraction" in capsys.readouterr().err
+    assert run(["forecast", "resnet18", "--on", "T4", "--batch", "8", "--fail-over", "memory=200%"]) == 2
+
+
+def test_an_empty_name_is_no_model_even_beside_a_config(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+    assert run(["forecast", "", "--on", "T4", "--batch", "1"]) == 2
+    assert "The name of a model is empty" in capsys.readouterr().err

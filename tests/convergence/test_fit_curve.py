@@ -329,3 +329,10 @@ def test_rates_go_where_their_values_went():
     losses[37] = np.nan
     shuffled = tc.fit_curve(steps[order], losses[order], total_steps=800, learning_rate=rates[order])
     assert shuffled.predict(800) == pytest.approx(ordered.predict(800), rel=0.01)
+
+
+def test_that_the_schedule_is_a_guess_is_told():
+    losses = power(STEPS)
+    assert any("No learning rate is known" in told for told in tc.fit_curve(STEPS, losses, total_steps=8_000).warnings)
+    assert tc.fit_curve(STEPS, losses, total_steps=8_000, learning_rate="constant").warnings == ()
+    assert tc.fit_curve(STEPS, losses).warnings == ()

@@ -78,7 +78,7 @@ def test_a_limit_on_what_is_not_known_cannot_be_kept_quietly():
     assert Gates(memory_fraction=0.9).broken(unknown) == ()
 
 
-@pytest.mark.parametrize("gates", [Gates(hours=1e6), Gates(budget_usd=1e6), Gates(memory_fraction=5.0)])
+@pytest.mark.parametrize("gates", [Gates(hours=1e6), Gates(budget_usd=1e6), Gates(memory_fraction=1.0)])
 def test_a_run_that_does_not_fit_breaks_any_limit(gates):
     large = tc.forecast("resnet50", "T4", 1024, n_samples=100, price_usd_per_hour=1.0)
     assert not large.fits

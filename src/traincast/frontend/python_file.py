@@ -110,6 +110,11 @@ def _explained(path: Path, doing: str) -> Iterator[None]:
         raise
     except SyntaxError as error:
         raise InputError(f"{error.filename or path}, line {error.lineno}: {error.msg} (SyntaxError).") from error
+    except SystemExit as error:  # else a script without a main guard would end the command, perhaps as if all were well
+        raise CaptureError(
+            f"{path}, line {_line_in(path, error)}: {doing} called sys.exit({error.code!r}): put what runs a script "
+            "below 'if __name__ == \"__main__\":'."
+        ) from error
     except Exception as error:  # the user's own code: anything may come out of it
         text = " ".join(str(error).split()).rstrip(".") or "no message"
         raise CaptureError(

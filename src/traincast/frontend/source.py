@@ -23,6 +23,8 @@ KINDS = "a zoo name ('traincast models' lists them), a file.trace, .onnx, .keras
 def load(model: str | Path, **options: Any) -> Trace:
     """The trace of a model that is named by a string or a path."""
     text = str(model)
+    if not text.strip():
+        raise InputError(f"The name of a model is empty: give {KINDS}.")
     if text in ZOO:
         return load_zoo_model(text, **options)
     if ".py:" in text or text.endswith(".py"):

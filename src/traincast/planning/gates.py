@@ -26,6 +26,10 @@ class Gates:
             limit = getattr(self, name)
             if limit is not None and not (math.isfinite(limit) and limit > 0):
                 raise InputError(f"The limit {name} is a number above 0, not {limit}.")
+        if self.memory_fraction is not None and self.memory_fraction > 1:
+            raise InputError(
+                f"The limit memory_fraction is a share of the memory, at most 1, not {self.memory_fraction}."
+            )
 
     def override(self, other: Gates) -> Gates:
         """These, with what the other has in their place."""
@@ -89,7 +93,7 @@ def _number(text: str, name: str, where: str) -> float:
         value = float(digits) / (100 if is_percent else 1)
     except ValueError:
         value = math.nan
-    most = 10.0 if name == "memory" else math.inf
+    most = 1.0 if name == "memory" else math.inf
     if not (math.isfinite(value) and 0 < value <= most):
         right = "a share: 90% or 0.9" if name == "memory" else "a number above 0"
         raise InputError(f"{where}: {name} should be {right}, not '{text}'.")

@@ -18,6 +18,7 @@ from traincast.planning.gates import Gates
 
 _Count = Annotated[int, Field(ge=1, strict=True)]
 _Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+_Share = Annotated[float, Field(gt=0, le=1)]
 _Text = Annotated[str, Field(min_length=1)]
 
 
@@ -92,7 +93,7 @@ class Limits(_Part):
 
     budget_usd: _Positive | None = Field(None, description="Dollars of the whole run.")
     hours: _Positive | None = Field(None, description="Hours of the whole run.")
-    memory_fraction: _Positive | None = Field(None, description="Share of the device's memory: 0.9.")
+    memory_fraction: _Share | None = Field(None, description="Share of the device's memory: 0.9.")
 
 
 class Method(_Part):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 import re
 import socket
@@ -12,6 +13,7 @@ from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 
 from traincast.web.limits import Limits
@@ -54,7 +56,8 @@ class Guard:
         send = _with_headers(_in_pieces(send), is_kept=not scope["path"].startswith("/api/"))
         problem = self._refused(Headers(scope=scope), scope["method"])
         if problem is None:
-            await self._app(scope, self._limited(scope, receive), send)
+            with contextlib.suppress(ClientDisconnect):  # who has gone wants no answer
+                await self._app(scope, self._limited(scope, receive), send)
         else:
             await JSONResponse({"error": problem[1]}, status_code=problem[0])(scope, receive, send)
 

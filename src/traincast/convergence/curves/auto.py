@@ -31,6 +31,10 @@ _N_MEMBERS = 512
 _DROP_SDS = np.array([-1.645, -1.036, -0.674, -0.319, 0.0, 0.319, 0.674, 1.036, 1.645])
 _DROP_SHARES = np.array([0.1, 0.1, 0.1, 0.125, 0.15, 0.125, 0.1, 0.1, 0.1])
 _LEAST = 1e-9
+_GUESSED = (
+    "No learning rate is known: it may come down towards the end of the run, and how much better a run then gets only "
+    "other runs tell. Say what it does: constant, linear, cosine, or its milestones."
+)
 _NEXT_LOG_SD = 0.5
 _SEEN = 0.02  # of `annealed`: a rate that came down by less has told nothing
 # What no law knows, relative: standing still, for each power of e that the curve moves, and for the noise of one value.
@@ -125,7 +129,7 @@ def fit_auto(
         total_steps=total_steps,
         is_rising=top is not None,
         parameters=parameters,
-        warnings=points.warnings,
+        warnings=points.warnings if all(not one.is_guess for one in schedules) else (*points.warnings, _GUESSED),
     )
 
 

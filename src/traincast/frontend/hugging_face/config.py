@@ -108,7 +108,7 @@ def _build_config(transformers: Any, settings: dict[str, Any], path: Path) -> An
     try:
         with _quiet():
             config = config_class.from_dict(settings)
-    except (TypeError, ValueError, KeyError, AttributeError, _validation_error()) as error:
+    except (TypeError, ValueError, KeyError, AttributeError, ArithmeticError, _validation_error()) as error:
         raise FileFormatError(f"{path} is not a valid {config_class.__name__}: {_one_line(error)}.") from error
     if hasattr(config, "use_cache"):
         config.use_cache = False
@@ -181,6 +181,7 @@ def _build_model(model_class: Any, config: Any, path: Path) -> Any:
         ValueError,
         AttributeError,
         KeyError,
+        ArithmeticError,
         RuntimeError,
         NotImplementedError,
         ImportError,

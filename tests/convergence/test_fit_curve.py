@@ -336,3 +336,20 @@ def test_that_the_schedule_is_a_guess_is_told():
     assert any("No learning rate is known" in told for told in tc.fit_curve(STEPS, losses, total_steps=8_000).warnings)
     assert tc.fit_curve(STEPS, losses, total_steps=8_000, learning_rate="constant").warnings == ()
     assert tc.fit_curve(STEPS, losses).warnings == ()
+
+
+@pytest.mark.parametrize("total_steps", [None, 8_000])
+def test_what_does_not_fall_goes_on_as_it_is(total_steps):
+    rising = tc.fit_curve(STEPS, 1.0 + 0.002 * STEPS, total_steps=total_steps)
+    assert rising.predict(6_000) == pytest.approx(1.0 + 0.002 * STEPS[-1], rel=0.1)
+    low, high = rising.interval(6_000)
+    assert low < 1.0 + 0.002 * STEPS[-1] < high
+    for value in (0.0, 1.0, -3.0):
+        flat = tc.fit_curve(STEPS, np.full(len(STEPS), value), total_steps=total_steps)
+        assert flat.predict(8_000) == pytest.approx(value, abs=0.02)
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-12, 1e12, 1e300])
+def test_losses_of_any_size_are_continued(unit):
+    curve = tc.fit_curve(STEPS, unit * power(STEPS), learning_rate="constant")
+    assert curve.predict(10_000) / unit == pytest.approx(power(10_000.0), rel=0.1)

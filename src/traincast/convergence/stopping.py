@@ -67,4 +67,7 @@ def read_rule(text: str, asked: Asked) -> StopRule:
         raise InputError(f"--stop-if '{text}' needs a --target.")
     if name == "slower" and asked.step_s is None:
         raise InputError(f"--stop-if '{text}' needs the expected time of a step: give --step-s.")
-    return StopRule(name, match["sign"] == "<", float(match["limit"]))
+    limit = float(match["limit"])
+    if name == "p(target)" and not 0 <= limit <= 1:
+        raise InputError(f"--stop-if '{text}': a probability is between 0 and 1, not {limit:g}; 5 % is 0.05.")
+    return StopRule(name, match["sign"] == "<", limit)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from traincast.convergence.curves.curve import Curve, Rescaled
 from traincast.convergence.curves.points import Points, clean
-from traincast.convergence.curves.schedule import LearningRate, Schedule, read_schedule
+from traincast.convergence.curves.schedule import LearningRate, Schedule, constant, read_schedule
 from traincast.convergence.logs.names import has_top, is_rising, metric_of
 from traincast.errors import InputError, close_names
 
@@ -19,6 +19,8 @@ FAMILIES = ("auto", "optimus")
 # Falling; rising to 1 or 100; rising to nobody knows what.
 Kind = Literal["loss", "accuracy", "reward"]
 _FEW = 8
+_FLAT_LOG_SD = 0.05  # of what is continued as it is: at least
+_USUAL_LEVELS = (1e-6, 1e6)  # of losses that other runs tell anything about
 _MOST = 100_000  # values of which a median is taken: more tell no more
 
 
@@ -82,15 +84,32 @@ def _fit_auto(points: Points, kind: Kind, schedule: Schedule | None, total_steps
     from traincast.convergence.curves.auto import fit_auto
 
     if kind == "loss":
-        raised = _raised(points)
-        above = replace(points, values=points.values + raised)
-        return fit_auto(above, schedule=schedule, total_steps=total_steps, raised=raised)
+        return _fit_losses(points, schedule, total_steps)
     if kind == "accuracy":
         top = _top([points])
         return fit_auto(_errors(points, top), schedule=schedule, total_steps=total_steps, top=top)
     shares, width, low = _as_shares(points)
     curve = fit_auto(_errors(shares, 1.0), schedule=schedule, total_steps=total_steps, top=1.0)
     return replace(curve, members=Rescaled(curve.members, width, low))
+
+
+def _fit_losses(points: Points, schedule: Schedule | None, total_steps: float | None) -> Curve:
+    """Laws fall, are above 0, and are told apart by levels of usual losses: what is otherwise is made so and back."""
+    from traincast.convergence.curves.auto import fit_auto
+
+    raised = _raised(points)
+    above = replace(points, values=points.values + raised)
+    if _is_constant(points) or _rises(points):
+        late = above.values[len(above.values) // 2 :]
+        flat = replace(above, values=np.full(len(above.values), above.level()))
+        curve = fit_auto(flat, schedule=constant(points.last_step), total_steps=total_steps, raised=raised)
+        wide = max(_FLAT_LOG_SD, float(np.log(late.max() / late.min())))
+        return replace(curve, members=replace(curve.members, still_sd=wide))  # type: ignore[type-var]
+    unit = above.level() / float(np.clip(above.level(), *_USUAL_LEVELS))
+    if unit == 1.0:
+        return fit_auto(above, schedule=schedule, total_steps=total_steps, raised=raised)
+    curve = fit_auto(replace(above, values=above.values / unit), schedule=schedule, total_steps=total_steps)
+    return replace(curve, members=Rescaled(curve.members, unit, -raised))
 
 
 def _fit_optimus(points: Points, kind: Kind, total_steps: float | None) -> Curve:
@@ -168,15 +187,30 @@ def _raised(points: Points) -> float:
     return 0.0 if low > 0 else (high - low or 1.0) - low
 
 
-def _told(curve: Curve, points: Points) -> Curve:
-    """With a word on what was fitted, where that is no ordinary curve."""
+def _is_constant(points: Points) -> bool:
+    return bool(np.ptp(points.values) <= 1e-9 * np.abs(points.values).max())
+
+
+def _rises(points: Points) -> bool:
+    """By more than its noise, from the first to the last quarter."""
+    first, last = _ends(points)
+    return last > first and last > first + 2.0 * points.noise() * abs(first)
+
+
+def _ends(points: Points) -> tuple[float, float]:
+    """Medians of the first and the last quarter."""
     values = points.values[:: 1 + len(points.values) // _MOST]
     quarter = max(2, len(values) // 4)
-    first, last = float(np.median(values[:quarter])), float(np.median(values[-quarter:]))
+    return float(np.median(values[:quarter])), float(np.median(values[-quarter:]))
+
+
+def _told(curve: Curve, points: Points) -> Curve:
+    """With a word on what was fitted, where that is no ordinary curve."""
+    first, last = _ends(points)
     warnings = list(curve.warnings)
-    if np.ptp(points.values) <= 1e-9 * max(abs(first), 1e-12):
-        warnings.append(f"All values are {values[0]:g}: there is no curve to continue.")
-    elif not curve.is_rising and last > first and last > first + 2.0 * points.noise() * abs(first):
+    if _is_constant(points):
+        warnings.append(f"All values are {points.values[0]:g}: there is no curve to continue.")
+    elif not curve.is_rising and _rises(points):
         warnings.append(
             f"The loss rises, from {first:.3g} to {last:.3g}: it is continued as it is now, and may diverge."
         )

@@ -109,3 +109,10 @@ def test_a_mistake_is_one_line(capsys, jobs, arguments, words):
 
 def test_a_file_that_is_not_there_is_one_line(capsys):
     assert "cannot be read" in refused(capsys, "none.csv", "--cluster", "4xT4")
+
+
+def test_a_table_as_a_spreadsheet_saves_it_is_read(tmp_path, capsys):
+    path = tmp_path / "jobs.csv"
+    path.write_bytes(b"\xef\xbb\xbfname, submit_s, seconds, n_devices\r\na, 0, 100, 1\r\n")
+    assert run(["simulate", str(path), "--cluster", "1x4xT4", "--policy", "fifo"]) == 0
+    assert "fifo" in capsys.readouterr().out

@@ -82,7 +82,7 @@ def steps_at(known: DeviceTimes, question: Question, batch_sizes: Ints) -> Devic
         timeline=timeline,
         parallel=parallel,
         input_wait_s=wait_s,
-        log_sd=step_log_sd(timeline, parallel, is_measured=bool(question.device.prices)),
+        log_sd=step_log_sd(timeline, parallel, question.device),
         is_covered=known.times.is_covered,
         method_warnings=known.times.warnings,
     )

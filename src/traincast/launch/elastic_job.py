@@ -44,8 +44,8 @@ class ElasticJob:
 def read_elastic_jobs(path: str | Path) -> list[ElasticJob]:
     """The jobs of a CSV file."""
     try:
-        with Path(path).open(newline="", encoding="utf-8") as file:
-            reader = csv.DictReader(file)
+        with Path(path).open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file, skipinitialspace=True)
             columns, rows = reader.fieldnames or (), list(enumerate(reader, start=2))
     except OSError as error:
         raise InputError(f"'{path}' cannot be read: {error.strerror or error}.") from None

@@ -41,7 +41,7 @@ class Timing:
             can_overlap=device.kind != "cpu",
         )
         found = parallel_step(strategy, step, network_of(place.cluster), waiting_fraction=device.waiting_fraction)
-        return found.step_s, step_log_sd(timeline, found, is_measured=bool(device.prices))
+        return found.step_s, step_log_sd(timeline, found, device)
 
 
 def timing(question: Question, sizes: Ints, passes: Ints) -> Timing:

@@ -75,7 +75,7 @@ def read_jobs(
 def _read(path: Path) -> tuple[Sequence[str], list[Row]]:
     try:
         with _open(path) as file:
-            reader = csv.DictReader(file)
+            reader = csv.DictReader(file, skipinitialspace=True)
             return reader.fieldnames or (), [Row(path, line, cells) for line, cells in enumerate(reader, start=2)]
     except OSError as error:
         raise InputError(f"'{path}' cannot be read: {error.strerror or error}.") from None
@@ -85,8 +85,8 @@ def _read(path: Path) -> tuple[Sequence[str], list[Row]]:
 
 def _open(path: Path) -> TextIO:
     if path.suffix == ".gz":
-        return cast(TextIO, gzip.open(path, "rt", newline="", encoding="utf-8"))
-    return path.open(newline="", encoding="utf-8")
+        return cast(TextIO, gzip.open(path, "rt", newline="", encoding="utf-8-sig"))
+    return path.open(newline="", encoding="utf-8-sig")
 
 
 def _chosen(path: Path, rows: list[Row], workload: str | None) -> list[Row]:

@@ -184,13 +184,14 @@ def test_a_loss_that_was_not_finite_for_a_moment_only_is_a_warning_too():
     assert "The loss was nan at step 2 and not finite at 1 of " in first.warnings[0]
 
 
-def test_an_example_that_fails_is_one_sentence_in_every_process():
+def test_an_example_that_fails_is_one_sentence():
     def steps(group):
         model = replace(runnable(torch.nn.Linear(64, 8)), make_inputs=lambda n: [][n])
         return run_ddp(group, model, batch_size=2, n_steps=1)
 
     said = between(2, steps)
-    assert all("Preparing test model and its batch failed (IndexError" in str(each) for each in said)
+    # Whoever is second may find that the first has gone, before its own example fails.
+    assert any("Preparing test model and its batch failed (IndexError" in str(each) for each in said)
 
 
 def test_a_model_with_nothing_to_train_is_refused():

@@ -313,7 +313,8 @@ NOTES = """## What to know
   kept, nor were a third guess of a decay (accuracies 4.1 points), a share of runs without any drop (2.3 %),
   laws moved to the last points (2.5 %) and a coarser grid of exponentials. Errors now count along a line beyond three
   usual ones, because drops far too large were believed just after a milestone; that is right, and made training
-  losses after milestones worse (a factor of 2.4 before, 3.8 with it). So the figures flatter the form, not the numbers in it.
+  losses after milestones worse (a factor of 2.4 before, 3.8 with it). So the figures flatter the form, not
+  the numbers in it.
 - **MLPerf and Pollux** tell no schedule, and their accuracies jump at milestones that nobody could know of; MLPerf's
   runs also end when they are good enough.
 - **Step decay after the cliff**: once a rate has come down, the next fall is taken to be like the first, which wide

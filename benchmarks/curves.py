@@ -20,7 +20,7 @@ from scipy.optimize import curve_fit
 from scipy.stats import binomtest
 
 from traincast.convergence.curves.auto import fit_auto
-from traincast.convergence.curves.fit import continue_like
+from traincast.convergence.curves.fit import continue_like, fit_curve
 from traincast.convergence.curves.priors import Priors
 from traincast.convergence.refit.fit import drops_of, fit_priors, forecast_of
 from traincast.convergence.refit.runs import Run, read_runs
@@ -100,6 +100,46 @@ def rows_of(runs: Iterable[Run], priors: dict[str, Priors]) -> list[Row]:
     return rows
 
 
+def rows_less_told(runs: Iterable[Run], priors: dict[str, Priors], *, tells_length: bool) -> list[Row]:
+    """As `rows_of`, but nobody tells the learning rate, nor, it may be, where the run ends."""
+    rows = []
+    for run in runs:
+        for share in (ACCURACY_SHARE,) if run.is_accuracy else LOSS_SHARES:
+            points = run.until(share)
+            if points is None:
+                continue
+            top, length = 1.0 if run.is_accuracy else None, run.end if tells_length else None
+            curve = fit_auto(points, total_steps=length, top=top, priors=priors[run.source])
+            low, high = curve.interval(run.end)
+            rows.append(Row(run, share, float(low), float(curve.predict(run.end)), float(high), {}))
+    return rows
+
+
+def less_told_table(kinds: Sequence[tuple[str, Sequence[Row]]]) -> str:
+    """Pooled, one line a kind and share."""
+    cells = []
+    for is_accuracy, share in (*((False, share) for share in LOSS_SHARES), (True, ACCURACY_SHARE)):
+        for told, rows in kinds:
+            own = [row for row in rows if row.run.is_accuracy == is_accuracy and row.share == share]
+            what = f"{'accuracy, points' if is_accuracy else 'loss, %'}, from {100 * share:.0f} %"
+            cells.append([what, told, str(len(own)), median(row.error() for row in own), covered(own)])
+    return table(("final", "told", "n", "ours", "in p10 to p90"), cells)
+
+
+def n_other_paths(runs: Iterable[Run]) -> tuple[int, int]:
+    """Losses where the public call does not fit as scored here (those seen so far do not fall), of how many."""
+    n_other, n_all = 0, 0
+    for run in runs:
+        for share in () if run.is_accuracy else LOSS_SHARES:
+            points = run.until(share)
+            if points is None:
+                continue
+            public = fit_curve(points.steps, points.values, total_steps=run.end, metric="loss").predict(run.end)
+            scored = fit_auto(points, total_steps=run.end).predict(run.end)
+            n_other, n_all = n_other + (not np.isclose(public, scored, rtol=1e-6)), n_all + 1
+    return n_other, n_all
+
+
 def rows_like_siblings(runs: Sequence[Run]) -> list[Row]:
     """Every run continued as those of its source and data set with another configuration went, where there are any."""
     rows = []
@@ -172,7 +212,12 @@ def main() -> None:
     runs = read_runs(given.data)
     drops = drops_of(runs)
     sources = sorted({run.source for run in runs})
-    priors = {source: fit_priors([drop for drop in drops if drop.run.source != source]) for source in sources}
+    priors = {
+        source: fit_priors(
+            [drop for drop in drops if drop.run.source != source], [run for run in runs if run.source != source]
+        )
+        for source in sources
+    }
     start_s = time.perf_counter()
     rows = rows_of(runs, priors)
     each_ms = 1e3 * (time.perf_counter() - start_s) / len(rows)
@@ -180,7 +225,12 @@ def main() -> None:
         source: [e for run in runs if run.source == source for e in target_errors(run, priors[source])]
         for source in sources
     }
-    text = page(rows, rows_like_siblings(runs), targets, each_ms)
+    less_told = [
+        ("length and rate, where known", rows),
+        ("length", rows_less_told(runs, priors, tells_length=True)),
+        ("nothing", rows_less_told(runs, priors, tells_length=False)),
+    ]
+    text = page(rows, rows_like_siblings(runs), targets, each_ms, less_told, n_other_paths(runs))
     print(text)
     if given.write:
         write_file(PAGE, text)
@@ -242,7 +292,14 @@ def step_decay_table(rows: Sequence[Row]) -> str:
     return table(("run", "", "final", "ours", "p10 to p90", "off by a factor", "Optimus"), cells)
 
 
-def page(rows: Sequence[Row], alike: Sequence[Row], targets: dict[str, list[float]], each_ms: float) -> str:
+def page(
+    rows: Sequence[Row],
+    alike: Sequence[Row],
+    targets: dict[str, list[float]],
+    each_ms: float,
+    less_told: Sequence[tuple[str, Sequence[Row]]],
+    other_paths: tuple[int, int],
+) -> str:
     parts = [HEAD.format(date=datetime.datetime.now(tz=datetime.UTC).date(), each_ms=f"{each_ms:.0f}")]
     losses = [row for row in rows if not row.run.is_accuracy]
     for share in LOSS_SHARES:
@@ -264,6 +321,11 @@ def page(rows: Sequence[Row], alike: Sequence[Row], targets: dict[str, list[floa
         f"p10 to p90 hold {covered(known)}. Aim: 1.0."
     )
     parts += [
+        "## Where less is told",
+        LESS,
+        less_told_table(less_told),
+        f"Of {other_paths[1]} losses, the public call `fit_curve` treats {other_paths[0]} apart, because what was "
+        "seen of them does not fall; all others as scored here.",
         "## As siblings went: the configuration left out",
         LIKE,
         "Final accuracy from the first half, in points:",
@@ -287,6 +349,9 @@ source had no part in; its length is known, its learning rate where the source t
 (mean of the last fiftieth of the points), medians, in percent of the loss or in points of accuracy. Ours and the three
 simple laws together take {each_ms} ms a forecast."""
 
+LESS = """Without a learning rate it may come down towards the end of the run, over its last quarter or half, or not
+at all. Without a length too, the run may be a sixth, a half or five sixths over. The same runs and priors as above."""
+
 LIKE = """`fit_curve(..., like=[...])` and `converge --like` continue a run as earlier runs of its kind went. Here
 these are the runs of the same source and data set whose configuration (model, optimizer, batch size) is another; no
 prior is used. The form was written down before it was scored, and scored once."""
@@ -295,14 +360,15 @@ NOTES = """## What to know
 
 - **The noise floor** of a final value is what the last points differ by among themselves: below 0.5 % for validation
   losses of language models, a tenth for single batches, more for training losses near zero.
-- **Missed: p10 to p90 of losses should hold 75 to 85 % pooled, and 80 % should not be rejected for any source.** Fifty
-  of the 84 losses are of one script, whose runs err alike: nearly all of them end inside an interval that is as wide
-  as other sources differ (language models of two sources fall by 1.7 to 6.7 % when the rate comes down). Counted by
-  source, intervals from 20 and 40 % hold about four of five, from 60 % fewer. A factor on the width, found on the
-  sources that are left, was tried: it is 0.8 to 1.7 by source and 1.0 for all, and makes the pooled figure 92 %.
+- **p10 to p90 of losses should hold 75 to 85 % pooled, and 80 % should not be rejected for any source.** From 40 % of
+  a run it is so; from 20 and 60 % the pooled figure is too high, **missed**. Fifty of the 84 losses are of one script,
+  whose runs err alike: nearly all of them end inside an interval that is as wide as other sources differ (language
+  models of two sources fall by 1.7 to 6.7 % when the rate comes down). Counted by source fewer than four of five are
+  held: spreads that are told by sources left out in turn were tried, and give 91, 74 and 63 % by source, 93 to 94 %
+  pooled and 10.3 % for the steps to a target.
 - **Missed: training losses after milestones within a factor of 2.** Six curves of three sources, three of them fall
-  four to eleven times further than other runs tell (a next fall that goes further the lower the loss already is was
-  tried: 4, 5 and 5 instead of 5, 11 and 6 times, worse elsewhere).
+  five to 25 times further than other runs tell: wide residual networks fall further at each milestone than at the one
+  before, where the falls of all other sources get smaller.
 - **How the form was chosen.** The forms of the drop (which power of the rate, noise or level as what tells it, how
   unlike one drop is to the next, how fine the grid is) were compared on these very sources, each left out in turn: nine
   versions, whose error from 40 % was between 2.4 and 3.2 %, and the one with the least was kept, after a version with a
@@ -313,12 +379,13 @@ NOTES = """## What to know
   kept, nor were a third guess of a decay (accuracies 4.1 points), a share of runs without any drop (2.3 %),
   laws moved to the last points (2.5 %) and a coarser grid of exponentials. Errors now count along a line beyond three
   usual ones, because drops far too large were believed just after a milestone; that is right, and made training
-  losses after milestones worse (a factor of 2.4 before, 3.8 with it). So the figures flatter the form, not
-  the numbers in it.
+  losses after milestones worse (a factor of 2.4 before, 3.8 with it). How unlike one fall is to the next was a number
+  of our own (the same, give or take a factor of 1.6) and is now fitted: one ratio (1.35 % from 60 %, 82 % held from
+  40 %), a ratio that depends on the level (1.13 %, 83 %; kept) and wider spreads (above) were compared; before, it was
+  2.27 %, 86 %, and the two wide residual networks were 6 and 11 times off instead of 19 and 25. So the figures flatter
+  the form, not the numbers in it.
 - **MLPerf and Pollux** tell no schedule, and their accuracies jump at milestones that nobody could know of; MLPerf's
-  runs also end when they are good enough.
-- **Step decay after the cliff**: once a rate has come down, the next fall is taken to be like the first, which wide
-  residual networks are not."""
+  runs also end when they are good enough."""
 
 
 if __name__ == "__main__":

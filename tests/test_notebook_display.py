@@ -1,7 +1,11 @@
 """Whatever `traincast` gives shows itself in a notebook, and no name in it becomes an element."""
 
+import ast
 import dataclasses
+import importlib
+import inspect
 import json
+import sys
 
 import pytest
 
@@ -75,6 +79,32 @@ def test_what_other_models_say_of_one_that_has_not_run(tmp_path):
     path = tmp_path / "runs.json"
     path.write_text(json.dumps(rows))
     check(tc.transfer(path, 20, total_steps=1_000), "<th>b0</th>", "20 layers")
+
+
+def test_a_schedule_of_many_jobs(tmp_path):
+    jobs = tmp_path / "jobs.csv"
+    jobs.write_text(f"name,submit_s,seconds,n_devices\nb,0,100,1\n{EVIL},10,50,2\n")
+    check(tc.simulate(jobs, "1x2xT4", policy="fifo"), "2 jobs on", "<th>mean completion</th>", "Slowest: &lt;img src=x")
+
+
+def returned(name):
+    """The class that a public function gives, by its annotation; modules import most of them for it alone."""
+    function = getattr(tc, name)
+    kind = function.__annotations__["return"]
+    module = sys.modules[function.__module__]
+    imports = [node for node in ast.walk(ast.parse(inspect.getsource(module))) if isinstance(node, ast.ImportFrom)]
+    homes = {alias.name: node.module for node in imports for alias in node.names}
+    return getattr(importlib.import_module(homes[kind]) if kind in homes else module, kind)
+
+
+@pytest.mark.parametrize("name", [name for name in tc.__all__ if inspect.isfunction(getattr(tc, name))])
+def test_what_a_public_function_gives_shows_itself(name):
+    assert "_repr_html_" in vars(returned(name))
+
+
+@pytest.mark.parametrize("name", [name for name in tc.__all__ if dataclasses.is_dataclass(getattr(tc, name))])
+def test_every_public_result_shows_itself(name):
+    assert "_repr_html_" in vars(getattr(tc, name))
 
 
 def test_measurements_and_a_calibration():

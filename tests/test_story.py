@@ -14,7 +14,7 @@ SECTION = re.compile(r"^## One run, five commands\n(.*?)^## ", re.MULTILINE | re
 BLOCK = re.compile(
     r"^```console(?P<info>[^\n]*)\n\$ traincast (?P<line>.*?)\n(?P<output>.*?)^```$", re.MULTILINE | re.DOTALL
 )
-SHORT = {"--epochs": "1", "--image-side": "8"}  # of the training: a minute is too long for a test
+SHORT = {"--epochs": "2", "--image-side": "8"}  # of the training: a minute is too long for a test
 
 
 def story():

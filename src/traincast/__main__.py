@@ -28,7 +28,9 @@ def run(arguments: Sequence[str]) -> int:
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else int(done.code is not None)
     except TraincastError as error:
-        sys.stderr.write(f"Error: {' '.join(str(error).split())}\n")
+        from traincast.cli.typed import in_options
+
+        sys.stderr.write(f"Error: {' '.join(in_options(error).split())}\n")
         return _USER_MISTAKE
     except KeyboardInterrupt:
         return _INTERRUPTED

@@ -2,6 +2,7 @@
 
 TraincastError
 ├── InputError                a value that cannot be right (batch size 0, unknown precision)
+│   ├── ParameterError        the same of a parameter that has a name, so that a command can name its option
 │   ├── UnknownModelError     a model name or path that leads nowhere
 │   └── UnknownDeviceError    a device name that is not in the table, or could mean several
 ├── FileFormatError           a file that is truncated, foreign or of another version
@@ -34,6 +35,18 @@ class TraincastError(Exception):
 
 class InputError(TraincastError, ValueError):
     """A value that cannot be right."""
+
+
+class ParameterError(InputError):
+    """A parameter with a value that cannot be right. Programs know it by its name, command lines by their option."""
+
+    def __init__(self, name: str, value: object, right: str) -> None:
+        self.name, self.value, self.right = name, value, right
+        super().__init__(self.called(name))
+
+    def called(self, name: str) -> str:
+        """The message, with another name for the parameter."""
+        return f"{name} cannot be {self.value!r}: {self.right}."
 
 
 class UnknownModelError(InputError):
@@ -106,8 +119,8 @@ class BatchDependentError(CaptureError):
     """The step is not the same list of ops, or not affine in its shapes, at every batch size."""
 
 
-def close_names(given: str, known: Iterable[str], *, most: int = 3) -> str:
+def close_names(given: object, known: Iterable[str], *, most: int = 3) -> str:
     """A sentence fragment with the nearest known names, or an empty string."""
     lookup = {name.lower(): name for name in known}
-    near = difflib.get_close_matches(given.lower(), lookup, n=most, cutoff=0.6)
+    near = difflib.get_close_matches(str(given).lower(), lookup, n=most, cutoff=0.6)
     return f" Close names: {', '.join(lookup[name] for name in near)}." if near else ""

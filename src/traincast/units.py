@@ -6,10 +6,11 @@ used only where numbers enter (loaders, command line) and leave (report).
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 KILO, MEGA, GIGA, TERA, PETA = 1e3, 1e6, 1e9, 1e12, 1e15
 KIB, MIB, GIB, TIB = 2**10, 2**20, 2**30, 2**40
@@ -20,10 +21,13 @@ _DURATIONS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3,
 
 
 def _digits(value: float) -> str:
-    """Three significant digits, without an exponent."""
+    """Three significant digits, without an exponent; below a tenth two, so that little is not shown as nothing."""
     if abs(value) >= 99.95:
         return f"{value:,.0f}"
-    return f"{value:.1f}" if abs(value) >= 9.995 else f"{value:.2f}"
+    if abs(value) >= 0.0995 or value == 0:
+        return f"{value:.1f}" if abs(value) >= 9.995 else f"{value:.2f}"
+    n_zeros = -math.floor(math.log10(abs(value))) - 1
+    return f"{value:.{n_zeros + 2}f}" if n_zeros < 6 else f"{value:.1e}"
 
 
 def count_unit(value: float, unit: str = "") -> tuple[float, str]:
@@ -96,9 +100,19 @@ def show_integer(value: float) -> str:
     return f"{value:,.0f}"
 
 
+def show_things(n: int, thing: str) -> str:
+    """So many of what has an s in the plural: '1 epoch', '1,200 epochs'."""
+    return f"{n:,} {thing}" if n == 1 else f"{n:,} {thing}s"
+
+
 def show_ratio(value: float) -> str:
     """Three significant digits without a unit: 203.125 reads '203'."""
     return _digits(value)
+
+
+def shown_or_never(value: float, show: Callable[[float], str]) -> str:
+    """What is infinitely far does not happen."""
+    return "never" if math.isinf(value) else show(value)
 
 
 def show_usd(value: float) -> str:

@@ -97,6 +97,10 @@ def test_bad_input_is_one_sentence(tmp_path, capsys):
     for arguments, said in (
         (["ops", "--store", tmp_path], "is a folder"),
         (["ops", "--store", tmp_path / "a.db", "--rows", 0], "at least one row"),
+        (
+            ["ops", "--store", tmp_path / "a.db", "--rows", 10**11],
+            "at most 1,000,000 rows, which take weeks, not 100,000,000,000",
+        ),
         (["ops", "--store", tmp_path / "a.db", "--device", "tpu"], "not on 'tpu'"),
         (["ops", "--store", tmp_path / "a.db", "--cpus-per-task", 2], "only a Ray cluster"),
     ):

@@ -40,3 +40,8 @@ def test_no_traces(capsys, data, tmp_path):
 def test_unknown_sets_and_methods(capsys, data, tmp_path):
     assert "no set 'gem'" in refused(capsys, "--data", data, "--traces", tmp_path, "--set", "gem")
     assert "no method 'magic'" in refused(capsys, "--data", data, "--traces", tmp_path, "--method", "magic")
+
+
+def test_a_folder_that_is_not_there_is_told_as_that(capsys):
+    assert run(["compare", "--data", "nope"]) == 2
+    assert "There is no folder 'nope': --data is the folder of public measurements" in capsys.readouterr().err

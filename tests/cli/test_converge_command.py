@@ -5,7 +5,9 @@ import json
 import numpy as np
 import pytest
 
+import traincast as tc
 from traincast.__main__ import run
+from traincast.cli.converge_document import document_of
 
 STEPS = np.arange(100, 4001, 100)
 LOSSES = 2.0 + 8.0 * STEPS**-0.4
@@ -60,11 +62,23 @@ def test_several_logs_are_answered_together(log, tmp_path, capsys):
     [
         ("", (), "empty"),
         ("step,loss\n1,2.0\n", (), "at least 4 finite points"),
+        ("step,loss\n1,2\n2,2\n3,nan\n4,nan\n", (), "is not finite since step 3: it diverged before"),
         ("step,loss\n1,2\n2,2\n3,1\n4,1\n", ("--lr", "wavy"), "is no learning rate"),
         ("step,loss\n1,2\n2,2\n3,1\n4,1\n", ("--lr", "cosine"), "needs the length of the run"),
         ("step,loss\n1,2\n2,2\n3,1\n4,1\n", ("--metric", "accuracy"), "has no series 'accuracy'"),
         ("step,loss\n1,2\n2,2\n3,1\n4,1\n", ("--total-steps", "-5"), "above 0"),
+        ("step,loss\n1,2\n2,2\n3,1\n4,1\n", ("--target", "92%"), "'92%' is no number: write 0.92"),
         ("step,loss\n1,2\n2,2\n3,1\n4,1\n", ("--family", "optimos"), "no family 'optimos'"),
+        (
+            "step,loss\n1,2\n2,2\n3,1\n4,1\n",
+            ("--total-steps", "500", "--epochs", "9", "--steps-per-epoch", "100"),
+            "A total of 500 steps and 9 epochs of 100 steps (900 steps in all) contradict each other",
+        ),
+        (
+            "epoch,loss\n1,2\n2,2\n3,1\n4,1\n",
+            ("--total-steps", "9", "--epochs", "5"),
+            "of 9 epochs and 5 epochs contradict",
+        ),
     ],
 )
 def test_bad_input_is_told_in_a_sentence(text, options, words, tmp_path, capsys):
@@ -132,3 +146,83 @@ def test_a_target_in_percent_does_not_stop_a_good_run(tmp_path, capsys):
     assert found["arrival"]["target"] == 0.92
     assert run(["converge", str(file), "--metric", "accuracy", "--target", "920"]) == 2
     assert "a target of 920 is not in between" in capsys.readouterr().err
+
+
+def test_the_bill_counts_the_steps_before_the_first_row_and_says_so(tmp_path, capsys):
+    """Rows every 200 of 1,000 steps of 2 s, by date: a fifth of the run has no row."""
+    file = tmp_path / "dated.csv"
+    rows = "".join(f"{step},{1 + 40 / step:.4f},{1.7e9 + 2 * step}\n" for step in range(200, 1001, 200))
+    file.write_text(f"step,loss,timestamp\n{rows}")
+    asked = (file, "--total-steps", 1000, "--price", 36)
+    found = answer(capsys, *asked)
+    assert (found["spent_s"], found["spent_usd"]) == pytest.approx((2000.0, 20.0))
+    assert run(["converge", *map(str, asked)]) == 0
+    text = capsys.readouterr().out
+    assert "1,000 steps, 20.0 % of it estimated  33.3 min" in text
+    assert "$20.00" in text
+    assert "counts the 200 steps up to there as 6.67 min" in text
+
+
+def test_a_run_that_has_diverged_says_so_in_table_page_and_json(log, tmp_path, capsys):
+    page = tmp_path / "page.html"
+    with log.open("a") as out:
+        out.writelines(f"{step},nan,{0.5 * step}\n" for step in range(4100, 5001, 100))
+    asked = ["--total-steps", "10000", "--target", "2.1", "--price", "36"]
+    found = answer(capsys, log, *asked)
+    assert (found["step"], found["diverged_step"], found["end"]) == (5000, 4100, None)
+    assert (found["arrival"]["probability"], found["spent_usd"]) == (0.0, 25.0)
+    assert run(["converge", str(log), *asked, "--html", str(page)]) == 0
+    for text in (capsys.readouterr().out, page.read_text()):
+        assert "metrics.csv has diverged" in text
+        assert "It will not reach 2.1: it has diverged." in text
+        assert "$25.00" in text
+
+
+def test_a_length_below_that_of_the_log_is_the_same_everywhere(log, capsys):
+    asked = ["--total-steps", "1000", "--target", "2.5"]
+    found = answer(capsys, log, *asked)
+    assert (found["total_steps"], found["end"]["p50"], found["last_value"]) == (4000, 2.28991, 2.28991)
+    assert found["arrival"]["probability"] == 1.0
+    assert run(["converge", str(log), *asked]) == 0
+    text = capsys.readouterr().out
+    assert "at the end             2.29 " in text
+    assert "probability of 2.5     100.0 %" in text
+    assert "never" not in text
+    assert "The log goes on to step 4,000, beyond the length of 1,000 steps" in text
+
+
+def test_lengths_that_say_the_same_may_both_be_given(log, capsys):
+    asked = ("--total-steps", 9000, "--epochs", 9, "--steps-per-epoch", 1001)  # of which the last batch is left out
+    assert answer(capsys, log, *asked)["total_steps"] == 9000
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ((), "There is a price but no bill: its log has no clock, and no time of a step is given."),
+        (("--step-s", 1), "There is no cost until the end: the length of the run is not known."),
+        (("--step-s", 1, "--total-steps", 9000), "There is no cost so far: its log has no clock."),
+    ],
+)
+def test_a_price_without_a_bill_is_explained(log, capsys, options, words):
+    log.write_text("\n".join(line.rpartition(",")[0] for line in log.read_text().splitlines()))
+    assert words in answer(capsys, log, "--price", 36, *options)["remarks"]
+
+
+def test_logs_of_a_relation_need_an_accuracy_to_tell(log, tmp_path, capsys):
+    other = tmp_path / "other.csv"
+    other.write_text(log.read_text())
+    assert run(["converge", str(log), "--relation-from", str(other)]) == 2
+    assert "no metric is asked for: ask for --metric accuracy" in capsys.readouterr().err
+
+
+def test_evaluations_are_drawn_beside_the_accuracy_that_is_told_from_the_loss(tmp_path):
+    path = tmp_path / "metrics.csv"
+    rows = [
+        f"{step},{loss:.5f},{1 - loss / 9 if step % 800 == 0 else ''}" for step, loss in zip(STEPS, LOSSES, strict=True)
+    ]
+    path.write_text("\n".join(["step,train_loss,val_acc", *rows]) + "\n")
+    chart = document_of([tc.converge(path, metric="accuracy", total_steps=8_000)]).charts[0]
+    evaluated = next(one for one in chart.series if one.name == "logged")
+    assert list(evaluated.x) == [800, 1600, 2400, 3200, 4000]
+    assert evaluated.y[-1] == pytest.approx(1 - LOSSES[-1] / 9)

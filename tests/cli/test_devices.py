@@ -94,3 +94,15 @@ def test_machines_are_listed_with_links_and_prices(capsys, monkeypatch):
     assert all(machine["provider"] == "Lambda" for machine in found)
     assert run(["devices", "--machines", "nothing-like-it"]) == 0
     assert "Nothing matches; 'traincast devices --machines' lists all." in capsys.readouterr().out
+
+
+def test_filters_of_devices_hold_for_the_machines_that_have_them(capsys):
+    assert run(["devices", "--machines", "--vendor", "amd", "--json"]) == 0
+    assert {machine["device"] for machine in json.loads(capsys.readouterr().out)["machines"]} == {"MI300X"}
+    assert run(["devices", "--machines", "p4", "--min-memory", "80", "--json"]) == 0
+    assert [each["name"] for each in json.loads(capsys.readouterr().out)["machines"]] == ["p4de.24xlarge"]
+
+
+def test_a_file_of_devices_has_no_machines(capsys, tmp_path):
+    assert run(["devices", "--machines", "--devices", str(tmp_path / "own.toml")]) == 2
+    assert "A file of devices lists no machines" in capsys.readouterr().err

@@ -204,10 +204,10 @@ def test_the_answer_needs_no_heavy_library():
         (["resnet50", "--on", "T4", "--batch", "8,-1"], "batch size -1 is out of range"),
         (["resnet50", "--on", "T4", "--batch", "8;16"], "--batch '8;16' is not a whole number or a list of them"),
         (["resnet50", "--on", "T4", "--batch", "9", "--accumulate", "2"], "A batch of 9 cannot be shared evenly"),
-        (["resnet50", "--on", "T4", "--batch", "8", "--samples", "0"], "n_samples cannot be 0"),
-        (["resnet50", "--on", "T4", "--batch", "8", "--epochs", "0"], "n_epochs cannot be 0"),
-        (["resnet50", "--on", "T4", "--batch", "8", "--price", "-2"], "price_usd_per_hour cannot be -2.0"),
-        (["resnet50", "--on", "T4", "--batch", "8", "--input-samples-per-s", "0"], "input_samples_per_s cannot be 0"),
+        (["resnet50", "--on", "T4", "--batch", "8", "--samples", "0"], "--samples cannot be 0"),
+        (["resnet50", "--on", "T4", "--batch", "8", "--epochs", "0"], "--epochs cannot be 0"),
+        (["resnet50", "--on", "T4", "--batch", "8", "--price", "-2"], "--price cannot be -2.0"),
+        (["resnet50", "--on", "T4", "--batch", "8", "--input-samples-per-s", "0"], "--input-samples-per-s cannot be 0"),
         (["resnet50", "--on", "T4", "--batch", "8", "--ppp", "0.5"], "PPP is a setting of the method paleo"),
         (["resnet50", "--on", "T4", "--batch", "8", "--host", "jax"], "No host named 'jax'"),
     ],
@@ -223,3 +223,31 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(capsys, arguments, words):
 def test_without_a_device_or_a_batch_there_is_no_question(capsys):
     assert run(["forecast", "resnet50", "--on", "T4"]) == 2
     assert "Missing option '--batch'" in capsys.readouterr().err
+
+
+def test_several_places_in_one_flag_are_told_how_to_be_written(capsys):
+    assert run(["forecast", "mnist_cnn", "--on", "T4,V100", "--batch", "8"]) == 2
+    assert "--on 'T4,V100' is not one place: name several as --on T4 --on V100." in capsys.readouterr().err
+
+
+def test_json_tells_the_price_of_a_machine_as_well_as_that_of_a_flag(capsys):
+    flags = ["--batch", "8", "--samples", "100000", "--json"]
+    for place, price in ((["--on", "p3.8xlarge"], 12.24), (["--on", "4xT4", "--price", "0.5"], 2.0)):
+        assert run(["forecast", "mnist_cnn", *place, *flags]) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert told["run_price_usd_per_hour"] == price
+        assert told["cost_usd"] == pytest.approx(told["total_s"] / 3600 * price)
+
+
+def test_a_table_without_prices_does_not_promise_them(capsys):
+    flags = ["--on", "T4", "--on", "A10", "--batch", "8", "--samples", "1000"]
+    assert run(["forecast", "mnist_cnn", *flags]) == 0
+    out = capsys.readouterr().out
+    assert "\nEnergy\n" in out
+    assert "Price" not in out
+
+
+def test_a_price_may_have_its_sign(capsys):
+    flags = ["--on", "T4", "--batch", "8", "--samples", "1000", "--json"]
+    assert run(["forecast", "mnist_cnn", *flags, "--price", "$2"]) == 0
+    assert json.loads(capsys.readouterr().out)["price_usd_per_hour"] == 2

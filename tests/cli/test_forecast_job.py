@@ -126,6 +126,21 @@ def test_an_earlier_forecast_is_compared(capsys, job, tmp_path):
     assert data["difference"]["headline"].startswith("+100.0 % time")
 
 
+def test_another_target_shows_in_the_differences(capsys, job, log, tmp_path):
+    earlier, curve = tmp_path / "a.json", ["--curve", log, "--metric", "accuracy", "--target"]
+    earlier.write_text(told(capsys, job, *curve, "0.85", "--json").out)
+    out = told(capsys, job, *curve, "0.9", "--compare", earlier).out
+    assert "Against a.json: the same time, the same cost, +" in out
+    assert " % time to the target\n" in out
+    rows = [line.split() for line in out.splitlines()]
+    assert ["target", "0.85", "0.9", "-", "-"] in rows
+    assert [row[:4] for row in rows if row[1:4] == ["to", "the", "target"]] == [
+        ["updates", "to", "the", "target"],
+        ["time", "to", "the", "target"],
+        ["cost", "to", "the", "target"],
+    ]
+
+
 def test_two_commits_of_one_job_are_compared(capsys, job, tmp_path, monkeypatch):
     git(tmp_path, "init", "-q")
     git(tmp_path, "add", ".")

@@ -105,3 +105,26 @@ def test_a_page_has_the_chart_and_the_table(capsys, tmp_path):
     text = page.read_text()
     assert "Flop of one step of resnet18" in text
     assert "layer4.1.conv2" in text
+
+
+def test_tied_weights_are_marked_and_a_sum_counts_them_once(capsys):
+    whole = answer(capsys, "gpt2")
+    rows = {row["path"]: row for row in whole["layers"]}
+    assert rows["lm_head"]["tied_to"] == ["transformer.wte"]
+    assert rows["lm_head"]["n_tied_parameters"] == rows["lm_head"]["n_parameters"] == 50_257 * 768
+    counted = sum(row["n_parameters"] - row["n_tied_parameters"] for row in whole["layers"])
+    assert counted == whole["n_parameters"] == 124_439_808
+    assert sum(row["n_parameters"] for row in answer(capsys, "gpt2", "--by", "kind")["layers"]) == 124_439_808
+
+
+def test_the_table_says_which_layers_share_their_weights(capsys):
+    assert run(["layers", "gpt2", "--sort", "parameters", "--top", "2"]) == 0
+    printed = capsys.readouterr().out
+    assert "lm_head (tied)" in printed
+    assert "lm_head shares 38,597,376 parameters with transformer.wte: sums count them once." in printed
+
+
+def test_around_all_that_share_a_weight_a_total_is_not_tied(capsys):
+    rows = {row["path"]: row for row in answer(capsys, "gpt2", "--tree")["layers"]}
+    assert (rows[""]["n_parameters"], rows[""]["n_tied_parameters"]) == (124_439_808, 0)
+    assert (rows["lm_head"]["n_tied_parameters"], rows["transformer"]["n_tied_parameters"]) == (38_597_376, 0)

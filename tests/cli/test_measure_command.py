@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from pages import read_page
 
 from traincast.__main__ import run
 
@@ -67,6 +68,15 @@ def test_an_epoch_shows_how_long_the_loop_waited_for_data(capsys):
     assert "The loop waited for data in " in out
 
 
+def test_the_steps_of_an_epoch_stand_beside_their_forecast(capsys, tmp_path):
+    line = ["mnist_cnn", "--batch", "2", "--epoch-samples", "12", "--json", "--html", str(tmp_path / "page.html")]
+    assert json.loads(told(capsys, *line).out)["forecast"]["batch_size"] == 2
+    (figure,) = read_page(tmp_path / "page.html").figures.values()
+    measured, forecast = figure["data"]
+    assert measured["x"] == ["data", "copy", "forward", "loss", "backward", "optimizer"]
+    assert [y is not None for y in forecast["y"]] == [False, False, True, True, True, True]
+
+
 def test_an_epoch_is_loaded_from_a_data_set_of_the_users_own(capsys, tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(
@@ -118,7 +128,7 @@ def test_every_measurement_is_kept_in_the_store(capsys, tmp_path):
 @pytest.mark.parametrize("flag", ["--store", "--html", "--png"])
 def test_where_the_answer_cannot_go_is_told_before_anything_is_measured(capsys, tmp_path, own_file, flag):
     model = own_file("raise AssertionError('it was run')").replace("9", "1")
-    printed = told(capsys, model, "--batch", "2", flag, str(tmp_path / "gone" / "answer"), code=2)
+    printed = told(capsys, model, "--batch", "2", flag, str(tmp_path / "gone" / "answer.png"), code=2)
     assert "gone' does not exist" in printed.err
     assert list(tmp_path.glob("answer*")) == []
 

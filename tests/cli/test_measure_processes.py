@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +25,7 @@ from traincast.measurement.processes.link_fit import fit_link, ring_bytes
 from traincast.measurement.processes.link_result import AllReduceMeasurement, AllReduceRow
 from traincast.measurement.processes.result import ProcessesMeasurement
 from traincast.measurement.statistics import summarise
+from traincast.measurement.store import Store
 from traincast.report.json_ import to_json
 from traincast.report.text import to_text
 
@@ -176,3 +184,49 @@ def test_one_process_is_one_unless_several_are_asked_for_or_torchrun_started_it(
     assert is_several(None, all_reduce=False)
     with pytest.raises(InputError, match="leave out --processes"):
         run_processes(Question(model="mnist_cnn", batch_size=8), Outputs(), n_processes=2, all_reduce=False)
+
+
+def test_what_was_measured_until_ctrl_c_is_shown_and_kept_and_nobody_is_left_behind(tmp_path):
+    """A real interrupt, to the command alone, as soon as it has told of a round."""
+    asked = ["mnist_cnn", "--batch", "8", "--steps", "360"]
+    line = ["measure", *asked, "--processes", "2", "--store", "kept.db", "--json"]
+    with (tmp_path / "told").open("wb") as told, (tmp_path / "said").open("wb") as said:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "traincast", *line],
+            cwd=tmp_path,
+            env={**os.environ, "TMPDIR": str(tmp_path)},
+            stdout=told,
+            stderr=said,
+        )
+        deadline_s = time.monotonic() + 60
+        while not any(tmp_path.glob("traincast-processes-*/partial.json")):
+            assert child.poll() is None, (tmp_path / "said").read_text()
+            assert time.monotonic() < deadline_s
+            time.sleep(0.02)
+        workers = _descendants(child.pid)
+        child.send_signal(signal.SIGINT)
+        assert child.wait(30) == 130, (tmp_path / "said").read_text()
+    answer = json.loads((tmp_path / "told").read_text())
+    assert answer["is_partial"]
+    assert answer["warnings"][0] == f"It was stopped after {answer['exposed']['n']} of 6 rounds."
+    with Store(tmp_path / "kept.db") as store:
+        (record,) = store.records()
+    assert record.kind == "processes"
+    assert record.values["is_partial"]
+    assert len(workers) >= 3  # torchrun and two processes
+    deadline_s = time.monotonic() + 20
+    while any(_is_alive(pid) for pid in workers):
+        assert time.monotonic() < deadline_s
+        time.sleep(0.05)
+
+
+def _descendants(pid):
+    own = [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return [*own, *(below for child in own for below in _descendants(child))]
+
+
+def _is_alive(pid):
+    try:
+        return " Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False

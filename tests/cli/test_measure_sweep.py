@@ -5,9 +5,15 @@ import json
 import pytest
 import torch
 
+import traincast as tc
 from traincast.__main__ import run
+from traincast.cli.measure_sweep_document import batch_document
 from traincast.errors import StoreError
+from traincast.measurement.environment import Environment
+from traincast.measurement.measured import Measurement
+from traincast.measurement.statistics import Summary
 from traincast.measurement.store import Store
+from traincast.measurement.sweeps.batch import BatchRow, BatchSweep
 
 torch.set_num_threads(1)
 
@@ -61,6 +67,20 @@ def test_precisions_are_a_row_each_with_a_verdict(capsys, file):
     rows = [line.split()[0] for line in out.splitlines() if line.startswith(("fp", "tf", "amp", "bf"))]
     assert rows == ["fp32", "tf32", "amp-fp16", "amp-bf16", "bf16"]
     assert "- tf32: tf32 is a mode of NVIDIA's matrix units." in out
+
+
+@pytest.mark.parametrize("what", ["precision", "optimizers"])
+def test_steps_stand_beside_their_forecasts(capsys, tmp_path, what):
+    """Every row that was measured, in the table, the chart and JSON."""
+    arguments = ["mnist_cnn", "--batch", 4, "--steps", 1, "--sweep", what, "--html", tmp_path / "page.html"]
+    assert "forecast / measured" in told(capsys, *arguments)
+    assert "A step of mnist_cnn: measured and forecast" in (tmp_path / "page.html").read_text()
+    found = json.loads(told(capsys, *arguments[:-2], "--json"))
+    measured = [row for row in found["rows"] if row["step_s"] is not None]
+    assert len(measured) >= 2
+    key = "optimizer" if what == "optimizers" else "precision"
+    names = [row.get("optimizer" if what == "optimizers" else "label") for row in measured]
+    assert [one[key] for one in found["forecasts"]] == names
 
 
 def test_batch_norm_in_json_with_a_record_for_every_row(capsys, file, tmp_path):
@@ -143,6 +163,23 @@ def test_a_file_in_an_encoding_of_its_own_is_searched_for_its_data(capsys, tmp_p
     path.write_bytes(b"# -*- coding: latin-1 -*-\n# caf\xe9\n" + FILE.encode())
     out = told(capsys, f"{path}:plain", "--batch", 4, "--steps", 4, "--sweep", "workers")
     assert f"{path}:dataset; " in out
+
+
+def test_batch_sizes_stand_beside_their_forecasts():
+    here = Environment(device="a CPU", device_kind="cpu", host="", n_threads=1, n_cores=2, versions={}, clocks={})
+    how = {"model": "mnist_cnn", "optimizer": "sgd", "precision": "fp32", "device": "cpu", "environment": here}
+    times = Summary(n=5, median=0.5, minimum=0.5, p10=0.5, p90=0.5, mean=0.5)
+    rows = tuple(
+        BatchRow(batch_size=n, status="measured", measurement=Measurement(**how, batch_size=n, phases={}, step=times))
+        for n in (1, 4)
+    )
+    forecasts = {1: tc.forecast("mnist_cnn", on="T4", batch_size=1)}
+    document = batch_document(BatchSweep(model="mnist_cnn", rows=rows, max_step_s=20.0), forecasts)
+    measured, forecast = document.charts[0].series
+    assert (list(measured.y), forecast.x, forecast.y) == ([2.0, 8.0], [1], [forecasts[1].samples_per_s])
+    first, second = document.tables[0].rows
+    assert first[-3:-1] == (forecasts[1].step_s, forecasts[1].step_s / 0.5)
+    assert second[-3:-1] == (None, None)
 
 
 def test_a_batch_size_whose_step_is_too_long_is_the_last(capsys, file, tmp_path):

@@ -65,10 +65,9 @@ FLAGS = {
         "--retry-failed",
         "--on-ray",
         "--cpus-per-task",
-        "--json",
-        "--html",
-    },
-    "records": {"--kind", "--export", "--tables", "--import", "--json", "--html"},
+    }
+    | OUTPUT_FLAGS,
+    "records": {"--kind", "--export", "--tables", "--import"} | OUTPUT_FLAGS,
     "converge": {
         "--target",
         "--metric",
@@ -104,6 +103,9 @@ FLAGS = {
         "--interval",
         "--stop-if",
         "--once",
+        "--like",
+        "--relation-from",
+        "--family",
         "--pattern",
         "--format",
         "--column",
@@ -163,7 +165,7 @@ FLAGS = {
     }
     | OUTPUT_FLAGS,
     "train": set(),  # a group; its commands have tests of their own
-    "schedule": {"--out", "--policy", "--interval", "--restart", "--on-ray", "--cpus", "--json"},
+    "schedule": {"--out", "--policy", "--interval", "--restart", "--on-ray", "--cpus"} | OUTPUT_FLAGS,
     "simulate": {
         "--cluster",
         "--policy",
@@ -181,7 +183,7 @@ FLAGS = {
     }
     | OUTPUT_FLAGS,
     "serve": {"--host", "--port", "--max-upload", "--open"},
-    "models": {"--json", "--html"},
+    "models": OUTPUT_FLAGS,
     "compare": {"--data", "--traces", "--set", "--method", "--by"} | OUTPUT_FLAGS,
     "devices": {"--vendor", "--arch", "--min-memory", "--machines", "--devices"} | OUTPUT_FLAGS,
 }

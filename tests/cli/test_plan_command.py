@@ -51,6 +51,12 @@ def test_the_answer_has_what_to_rent_the_front_and_the_day_of_the_prices(capsys)
     assert "none: nearest" not in out
 
 
+def test_a_confidence_may_be_in_percent(capsys):
+    answers = [told(capsys, "--deadline", "2h", "--confidence", share) for share in ("95%", "0.95")]
+    assert answers[0] == answers[1]
+    assert "with a probability of at least 95 %" in answers[0]
+
+
 def test_where_nothing_keeps_the_limits_the_nearest_is_named(capsys):
     out = told(capsys, "--deadline", "1min")
     assert "No plan keeps the limits" in out
@@ -84,6 +90,11 @@ def test_a_plan_is_printed_as_a_job_alone(capsys):
     assert told(capsys, "--as", "torchrun").startswith("torchrun --standalone --nproc_per_node=")
 
 
+def test_a_plan_that_is_printed_as_a_job_has_its_page_too(capsys, tmp_path):
+    assert told(capsys, "--as", "sky", "--html", str(tmp_path / "plan.html")).startswith(told(capsys, "--as", "sky"))
+    assert "<figure>" in (tmp_path / "plan.html").read_text()
+
+
 def test_own_prices_are_planned_with(capsys, tmp_path):
     path = tmp_path / "prices.csv"
     path.write_text("device,n_devices,usd_per_hour,date\nRTX-3090,2,0.01,2026-11-02\n", encoding="utf-8")
@@ -113,8 +124,10 @@ def test_a_page_with_the_chart_is_written(capsys, tmp_path):
         (["--batch-sizes", "256:128"], "--batch-sizes '256:128' is no range"),
         (["--batch-sizes", "many"], "--batch-sizes 'many' is no range"),
         (["--confidence", "0.2"], "A confidence is from 0.5 to below 1, not 0.2."),
+        (["--confidence", "90"], "--confidence '90' is no share: write 90% or 0.9."),
         (["--prices", "nowhere.csv"], "The prices of 'nowhere.csv' cannot be read"),
         (["--target-accuracy", "0.9"], "A target and a curve go together"),
+        (["--as", "sky", "--json"], "--as prints a job and --json the plan: leave one of them out."),
         (["--as", "kubernetes"], "A plan cannot be written as 'kubernetes'."),
         (["--deadline", "1min", "--as", "slurm"], "No plan keeps its limits: the nearest is "),
         (["--max-gpus", "0"], "The largest number of devices should be a whole number"),
@@ -145,7 +158,24 @@ def test_durations_are_read_as_people_type_them(text, seconds):
     assert seconds_of(text, "--deadline") == seconds
 
 
-@pytest.mark.parametrize("text", ["", "h", "-3h", "3 fortnights", "1h soon", "0h", "1e9d", "nan h", "3"])
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("12hours", 43_200), ("1 day", 86_400), ("2 hrs 30 minutes", 9_000), ("45sec", 45)]
+)
+def test_units_may_be_written_out(text, seconds):
+    assert seconds_of(text, "--deadline") == seconds
+
+
+def test_a_budget_may_have_its_sign(capsys):
+    assert json.loads(told(capsys, "--budget", "$1,200.50", "--json"))["budget_usd"] == 1200.5
+    assert "'200usd' is no amount in US dollars: write 200" in _error(capsys, *SMALL, "--budget", "200usd")
+
+
+def _error(capsys, *arguments):
+    assert run(list(arguments)) == 2
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["", "h", "-3h", "3 fortnights", "1h soon", "3 hourss", "0h", "1e9d", "nan h", "3"])
 def test_what_is_no_duration_is_refused(text):
     with pytest.raises(InputError, match="is no duration above 0"):
         seconds_of(text, "--deadline")
@@ -175,3 +205,36 @@ def test_the_page_shows_what_a_plan_prints_today(capsys, monkeypatch):
     line, _, answer = shown.partition("\n")
     assert run(line.split()) == 0
     assert capsys.readouterr().out.rstrip() == answer
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (["--as", "yaml"], "A plan cannot be written as 'yaml'. Choose from: sky, slurm, torchrun."),
+        (["--interruptions-per-day", "3"], "Only spot machines are interrupted"),
+        (["--checkpoint-mb-per-s", "500"], "Only spot machines are interrupted"),
+        (["--noise-scale", "1000"], "give batch sizes to choose from (--batch-sizes), too."),
+        (["--target-accuracy", "0.9", "--curve", "earlier.csv"], "A target accuracy takes the place of the epochs"),
+    ],
+)
+def test_a_flag_that_would_be_of_no_effect_is_refused(capsys, flags, told):
+    assert told in refused(capsys, *SMALL, *flags)
+
+
+@pytest.mark.parametrize("written", ["0.85", "85%", "85 %"])
+def test_an_accuracy_is_read_as_a_fraction_or_in_percent(capsys, tmp_path, written):
+    log = tmp_path / "earlier.csv"
+    log.write_text("step,accuracy\n" + "".join(f"{k},{0.95 - 0.85 / (1 + k / 60):.5f}\n" for k in range(10, 400, 10)))
+    flags = ["--samples", "50000", "--max-gpus", "1", "--target-accuracy", written, "--curve", str(log)]
+    assert run(["plan", "cifar_resnet20", *flags]) == 0
+    assert "reach an accuracy of 0.85" in capsys.readouterr().out
+
+
+def test_an_accuracy_that_is_none_is_told_so(capsys):
+    assert run([*SMALL, "--target-accuracy", "high"]) == 2
+    assert "'high' is no accuracy: write 0.92 or 92%." in capsys.readouterr().err
+
+
+def test_machines_that_are_interrupted_all_the_time_are_left_out_without_a_word_of_numpy(capsys):
+    printed = told(capsys, "--spot", "--provider", "AWS", "--interruptions-per-day", "100000", "--json")
+    assert not any(choice["is_spot"] for choice in json.loads(printed)["pareto"])

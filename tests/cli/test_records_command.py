@@ -36,9 +36,9 @@ def test_a_table_of_kinds_and_campaigns(path, capsys):
     assert records(path) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines[0][:2] == ["6", "records"]
-    assert lines[-2][:4] == ["op", "default", "4", "1"]
-    assert lines[-1][:4] == ["step", "mine", "2", "1"]
-    assert lines[-1][-2:] == ["Test", "CPU"]
+    assert lines[4][:4] == ["op", "default", "4", "1"]
+    assert lines[5][:4] == ["step", "mine", "2", "1"]
+    assert lines[5][-2:] == ["Test", "CPU"]
 
 
 def test_json_has_base_units(path, capsys):

@@ -190,7 +190,7 @@ def test_optimus_fits_the_speeds_of_a_file(capsys, tmp_path):
         (["resnet18", "--on", "T4", "--gpus", "1;2"], "--gpus '1;2' is no list of whole numbers from 1"),
         (["resnet18", "--on", "T4", "--gpus", "8-1"], "write 1,2,4,8 or 1-8"),
         (["resnet18", "--on", "T4", "--batch", "4"], "A batch of 4 leaves some of 8 devices without a sample"),
-        (["resnet18", "--on", "T4", "--price", "0"], "price_usd_per_hour cannot be 0"),
+        (["resnet18", "--on", "T4", "--price", "0"], "--price cannot be 0.0: give a number above 0"),
         (["resnet18", "--on", "T4", "--strategy", "ddpp"], "No strategy named 'ddpp'"),
         (["resnet18", "--on", "T4", "--algorithm", "rign"], "No algorithm named 'rign'"),
         (["resnet18", "--on", "T4", "--compare", "none.csv"], "There is no file 'none.csv'"),

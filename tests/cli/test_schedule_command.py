@@ -1,13 +1,15 @@
 """`traincast schedule`: what it says of real jobs, and its exit code. The jobs themselves run in tests/launch."""
 
 import json
+from dataclasses import replace
 
 import pytest
+from pages import read_page
 
 import traincast.api.elastic as api
 from traincast.__main__ import run
 from traincast.launch.elastic_events import Event
-from traincast.launch.elastic_history import JobOutcome
+from traincast.launch.elastic_history import JobOutcome, Stay
 from traincast.launch.elastic_job import COLUMNS
 
 JOBS = ",".join(COLUMNS) + "\na,0,cifar_resnet20,64,1,1,2\n"
@@ -28,7 +30,7 @@ def outcome(error=""):
         start_s=15.4,
         expected_finish_s=21.3,
         finish_s=None if error else 31.8,
-        devices=(2, 1),
+        stays=(Stay(15.4, 21.0, 2), Stay(22.0, 31.8, 1)),
         n_lost=1,
         error=error,
     )
@@ -57,7 +59,7 @@ def test_events_are_told_as_they_come_and_the_end_stands_beside_what_was_predict
         "     1.0 s  a starts on 2, expected to end at 21.3 s",
         "    31.8 s  a finished at step 23.",
     ]
-    header, row = printed.out.splitlines()[3:5]
+    header, row = printed.out.splitlines()[4:6]
     assert header.split() == [
         *("job", "submitted", "started", "devices", "deaths", "end", "in", "the", "simulation", "expected"),
         *("at", "last", "start", "end", "completion"),
@@ -87,3 +89,28 @@ def test_a_mistake_is_one_line_and_leaves_no_folder(capsys, jobs, tmp_path, opti
     assert words in printed.err
     assert printed.err.count("\n") == 1
     assert not (tmp_path / "out").exists()
+
+
+def test_the_page_has_what_was_predicted_and_who_had_which_devices(monkeypatch, jobs, tmp_path):
+    scheduled(monkeypatch, outcome())
+    page = tmp_path / "page.html"
+    assert run(["schedule", jobs, "--out", str(tmp_path / "out"), "--interval", "7", "--html", str(page)]) == 0
+    read = read_page(page)
+    simulated, expected, measured = read.figures["Completion: predicted and measured"]["data"]
+    assert [trace["y"] for trace in (simulated, expected, measured)] == [
+        [pytest.approx(5.5)],
+        [pytest.approx(6.3)],
+        [pytest.approx(16.8)],
+    ]
+    (devices,) = read.figures["Devices of the jobs"]["data"]
+    assert (devices["x"], devices["y"]) == ([15.4, 21.0, 22.0, 31.8], [2, 0, 1, 0])
+    assert any(note.startswith("Assumed: a start takes 5.00 s") for note in read.notes)
+    assert "--interval 7" in read.provenance
+
+
+def test_many_jobs_share_one_colour(monkeypatch, jobs, tmp_path):
+    scheduled(monkeypatch, *[replace(outcome(), name=f"job{number}") for number in range(40)])
+    page = tmp_path / "page.html"
+    assert run(["schedule", jobs, "--out", str(tmp_path / "out"), "--html", str(page)]) == 0
+    (devices,) = read_page(page).figures["Devices of the jobs"]["data"]
+    assert (devices["name"], devices["y"][0]) == ("all jobs", 80)

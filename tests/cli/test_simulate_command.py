@@ -36,6 +36,15 @@ def test_policies_stand_side_by_side(capsys, jobs):
     assert "Shortest mean completion:" in out
 
 
+def test_policies_that_come_to_the_same_are_told_as_equal(capsys, jobs):
+    out = told(capsys, jobs, "--cluster", "3x4xT4", "--policy", "fifo,srtf")
+    assert "The mean completion is as long under each policy." in out
+
+
+def test_a_link_that_is_none_is_told_though_plain_jobs_do_not_need_it(capsys, jobs):
+    assert "garbage" in refused(capsys, jobs, "--cluster", "1x4xT4@garbage")
+
+
 def test_json_holds_what_python_holds(capsys, jobs):
     import traincast.api.simulating as api
 
@@ -80,6 +89,7 @@ def test_errors_and_failures_are_drawn_over_seeds(capsys, jobs):
     assert "forecasts off by sigma 1 (work) and 0.2 (speed), a node fails every 5.00 min, 3 seeds" in out
     assert "p10" in out
     assert "failures of nodes (first seed)" in out
+    assert "means over 3 seeds; jobs, and charts over time, are of the first." in out
 
 
 def test_decisions_may_come_at_each_event(capsys, jobs):
@@ -98,8 +108,8 @@ def test_decisions_may_come_at_each_event(capsys, jobs):
             ["--cluster", "4xT4", "--policy", "optimus-online"],
             "trainings with parameter servers, and job 'long' is none",
         ),
-        (["--cluster", "4xT4", "--seed", "-1"], "A seed should be 0 or more"),
-        (["--cluster", "4xT4", "--repair", "60"], "Without failures of nodes"),
+        (["--cluster", "4xT4", "--seed", "-1"], "A seed should be a whole number, 0 or more"),
+        (["--cluster", "4xT4", "--repair", "60"], "matter only if nodes fail"),
         (["--cluster", "4xT4", "--failure", "10"], "No job gets further on '4xT4'"),
     ],
 )

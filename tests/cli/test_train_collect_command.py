@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from pages import read_page
 
 from traincast.__main__ import run
 
@@ -28,7 +29,9 @@ def test_runs_are_forecast_trained_and_fitted_and_not_trained_again(capsys, tmp_
     answer = json.loads(capsys.readouterr().out)
     assert (answer["progress"]["n_now"], answer["progress"]["n_before"]) == (0, 1)
     assert answer["runs"][0]["n_steps"] == 6
-    assert "Training loss" in (tmp_path / "page.html").read_text()
+    page = read_page(tmp_path / "page.html")
+    assert any("not calibrated" in note for note in page.notes)
+    assert any(title.startswith("Training loss") for title in page.figures)
     assert (
         run(["converge", "runs/collect-digits/runs/cifar_resnet20-cpu-2epochs-seed0/log.csv", "--metric", "loss"]) == 0
     )
@@ -42,6 +45,21 @@ def test_only_the_forecast_trains_nothing(capsys, tmp_path):
         f"cifar_resnet{depth}-cpu-2epochs-seed{seed}" for depth in (20, 32) for seed in (0, 1)
     ]
     assert not (tmp_path / "runs").exists()
+    assert run([*line, "--html", "page.html"]) == 0
+    assert read_page(tmp_path / "page.html").n_points("What the stages take on generic-cpu") == 12
+
+
+def test_where_no_run_comes_to_its_end_it_is_said_and_the_exit_code_is_1(capsys):
+    line = [*SMALL, "--learning-rate", "1e30"]
+    assert run(line) == 1
+    out = capsys.readouterr().out
+    assert "0 of 1 training runs are in 'runs/collect-digits'" in out
+    assert "None of the runs came to its end: --retry-failed tries them again" in out
+    assert "1 tried now, 0 before." in out
+    assert run([*line, "--json"]) == 1
+    (failed,) = json.loads(capsys.readouterr().out)["runs"]
+    assert failed["n_steps"] is None
+    assert "a smaller one may be stable" in failed["error"]
 
 
 def test_a_device_that_is_not_here_stores_no_failures(capsys, tmp_path):
@@ -62,7 +80,7 @@ def test_a_forecast_for_elsewhere_has_its_cost(capsys):
     ("arguments", "words"),
     [
         (["--epochs", "0"], "--epochs '0' is no list of whole numbers from 1"),
-        (["--seeds", "0"], "A grid has at least one of its seeds"),
+        (["--seeds", "0"], "--seeds cannot be 0: give a whole number of at least 1"),
         (["--models", "resnet"], "There is no recipe for a model 'resnet'."),
         (["--on-devices", "gpu"], "There is no training on the device 'gpu'"),
         (["--cpus-per-task", "1"], "only a Ray cluster divides its CPUs"),

@@ -9,6 +9,7 @@ import time
 
 import pytest
 import torch
+from pages import read_page
 from PIL import Image
 
 from traincast.__main__ import run
@@ -47,11 +48,21 @@ def test_the_forecast_comes_first_and_stands_beside_the_measurement_at_the_end(c
     ]  # fmt: skip
     assert "Accuracy of cifar_resnet20" in page.read_text()
     assert "Predicted and measured time" in page.read_text()
+    assert "1 epoch of" in out
     again = json.loads(told(capsys, *SMALL, "--json").out)  # it had ended: nothing is trained
     assert again["result"]["n_steps"] == 3
     assert again["forecast"]["stages"][0]["n_steps"] == 3
     error = told(capsys, *SMALL, "--seed", "1", code=2).err
     assert error.startswith("Error: 'runs/scratch-cifar_resnet20-digits' holds another run (its seed is 0, not 1)")
+
+
+def test_the_page_of_a_run_has_what_its_forecast_warned_of_and_what_it_costs(capsys, tmp_path):
+    told(capsys, *SMALL, "--price", "36000", "--html", "page.html")
+    page = read_page(tmp_path / "page.html")
+    notes = [note.removeprefix("generic-cpu: ") for note in page.notes]
+    assert any(note.startswith("It costs $") for note in notes)
+    assert any(note.startswith("Warning: This machine was not calibrated") for note in notes)
+    assert "MiB" in page.tables[-1][0][-1]  # the forecast, with its memory
 
 
 def test_a_forecast_for_elsewhere_stands_beside_that_for_here(capsys, tmp_path):
@@ -79,10 +90,11 @@ def test_only_the_forecast_trains_nothing(capsys, tmp_path):
     ("arguments", "words"),
     [
         (["--model", "resnet21"], "There is no recipe for a model 'resnet21'"),
-        (["--epochs", "0"], "n_epochs cannot be 0"),
+        (["--epochs", "0"], "--epochs cannot be 0: give a whole number of at least 1"),
         (["--device", "cuda:9"], "There is no CUDA device to train on"),
         (["--device", "gpu"], "There is no training on the device 'gpu'"),
-        (["--checkpoint-every", "-1"], "checkpoint_s cannot be -1.0"),
+        (["--checkpoint-every", "-1"], "--checkpoint-every cannot be -1.0"),
+        (["--price=-1"], "--price cannot be -1.0: give a number above 0"),
         (["--learning-rate", "1e30"], "a learning rate of 1e+30"),
         (["--on", "nonsense"], "nonsense"),
         (["--data", "nowhere"], "nowhere"),
@@ -94,6 +106,22 @@ def test_what_cannot_be_is_one_sentence(capsys, arguments, words):
     told_to = told(capsys, *SMALL, *arguments, code=2)
     (line,) = [line for line in told_to.err.splitlines() if line.startswith("Error: ")]
     assert words in line
+
+
+@pytest.mark.parametrize("recipe", ["scratch", "collect", "scaling", "transfer", "teacher-student", "weak"])
+def test_images_of_an_absurd_size_are_refused_before_a_pixel_is_made(capsys, recipe):
+    error = told(capsys, recipe, "--image-side", "20000", "--forecast-only", code=2).err
+    assert error == "Error: The side of an image should be at most 8,192 pixels, not 20,000.\n"
+
+
+def test_what_no_memory_holds_is_forecast_and_not_trained(capsys, tmp_path):
+    large = ["scratch", "--image-side", "4096", "--batch-size", "512", "--epochs", "1"]
+    (stage,) = json.loads(told(capsys, *large, "--forecast-only", "--json").out)["forecast"]["stages"]
+    assert stage["peak_memory_bytes"] > 10 * 2**40
+    told_to = told(capsys, *large, code=2)
+    assert "scratch on generic-cpu" in told_to.out
+    assert "needs 11.8 TiB of memory, and this machine has" in told_to.err
+    assert not (tmp_path / "runs").exists()
 
 
 def test_a_device_that_is_not_here_is_told_before_the_forecast(capsys):
@@ -189,3 +217,12 @@ def test_recipes_are_listed(capsys):
 def test_options_that_all_recipes_share_are_the_same_everywhere(capsys, name):
     out = told(capsys, name, "--help").out.split("Options:")[1]
     assert out.index("--data") < out.index("--seed") < out.index("--checkpoint-every") < out.index("--json")
+
+
+@pytest.mark.parametrize(
+    ("command", "extra"), [(["train", "scratch"], "recipes"), (["schedule", "jobs.csv", "--out", "runs"], "ray")]
+)
+def test_without_torch_it_names_the_extra_that_brings_all_it_needs(capsys, monkeypatch, command, extra):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert run(command) == 2
+    assert f"Training needs the '{extra}' extra: pip install 'traincast[{extra}]'." in capsys.readouterr().err

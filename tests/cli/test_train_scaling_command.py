@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from pages import read_page
 
 from traincast.__main__ import run
 from traincast.measurement.environment import n_usable_cores
@@ -80,7 +81,7 @@ def test_the_three_tables_come_in_both_definitions(capsys):
     # 2 MB sent in 0.5 s that show, in 1 s that are assumed; a step's 1 MB alone in 0.125 s, on a link of 16 MB/s.
     shares = ["4.00 MB/s", "25.0 %", "2.00 MB/s", "12.5 %", "8.00 MB/s", "50.0 %", "16.0 MB/s"]
     assert rates == [["16", "2", "1.91 MiB", *shares]]
-    assert "2 devices, 32 samples each: Memory ended (out of memory)." in out
+    assert "2 devices with 32 samples each: Memory ended (out of memory)." in out
     assert "Predicted and measured" in out
 
 
@@ -130,8 +131,8 @@ def test_only_the_forecast_runs_nothing_and_takes_any_device(capsys, tmp_path):
         (["--link", "string"], "No link named 'string'."),
         (["--on", "nonsense"], "No device named 'nonsense'"),
         (["--on", "nonsense", "--forecast-only"], "No device named 'nonsense'"),
-        (["--learning-rate", "-0.1"], "learning_rate cannot be -0.1"),
-        (["--learning-rate", "nan"], "learning_rate cannot be nan"),
+        (["--learning-rate", "-0.1"], "--learning-rate cannot be -0.1"),
+        (["--learning-rate", "nan"], "--learning-rate cannot be nan"),
         (["--optimizer", "none"], "none"),
         (["--precision", "tf32"], "tf32 is a mode of NVIDIA GPUs"),
     ],
@@ -142,6 +143,19 @@ def test_mistakes_are_one_sentence_and_leave_nothing_behind(capsys, tmp_path, ar
     if arguments[0] != "--seed":
         assert run([*ASKED[:-1], "new", *arguments]) == 2
         assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.skipif(n_usable_cores() < 2, reason="one process on one core is always forecast")
+def test_where_no_run_can_be_forecast_there_is_no_total(capsys):
+    """This machine was not calibrated with two processes."""
+    assert run([*ASKED, "--forecast-only", "--json"]) == 0
+    forecast = json.loads(capsys.readouterr().out)["forecast"]
+    assert (forecast["cells"], forecast["total_s"], forecast["peak_memory_bytes"]) == ([], None, None)
+    assert run([*ASKED, "--forecast-only"]) == 0
+    out = capsys.readouterr().out
+    assert "None of these runs can be forecast; the warnings say why" in out
+    assert "run 'traincast calibrate --processes 2' first" in out
+    assert "compute" not in out
 
 
 def test_a_forecast_has_its_cost_and_memory(capsys):
@@ -173,3 +187,13 @@ def test_a_batch_that_cannot_be_divided_is_said(capsys):
 def test_runs_whose_memory_ended_say_how_to_try_again(capsys):
     assert run(ASKED) == 0
     assert "--retry-failed tries these again." in capsys.readouterr().out
+
+
+def test_the_page_has_every_forecast_with_its_warnings_and_cost(tmp_path):
+    assert run([*ASKED, "--on", "T4", "--price", "1", "--html", "page.html"]) == 0
+    page = read_page(tmp_path / "page.html")
+    assert any(note.startswith("Forecast for this-machine: Warning: No forecast for 1 device: ") for note in page.notes)
+    assert any(note.startswith("Forecast for T4: In all") and "$" in note for note in page.notes)
+    assert len(page.tables[-1]) == len(page.tables[-2]) == 5  # a row a run
+    assert run([*ASKED, "--on", "T4", "--forecast-only", "--html", "before.html"]) == 0
+    assert read_page(tmp_path / "before.html").n_points("An epoch of each run on T4") == 10

@@ -88,7 +88,29 @@ def test_what_it_saw_last_is_a_page(log, tmp_path, capsys):
 
 def test_a_log_with_too_few_points_has_no_page(tmp_path, capsys):
     file = write(tmp_path / "short.csv", rows(10, 30))
-    assert "too few points yet" in told(capsys, file, "--once", "--html", tmp_path / "page.html", code=2).err
+    assert "too little yet" in told(capsys, file, "--once", "--html", tmp_path / "page.html", code=2).err
+
+
+def test_ctrl_c_leaves_the_page_of_the_last_look(log, tmp_path, capsys, grow):
+    def interrupt():
+        raise KeyboardInterrupt
+
+    page = tmp_path / "page.html"
+    grow(append(log, rows(410, 500)), interrupt)
+    seen = told(capsys, log, "--total-steps", 1000, "--html", page, code=130)
+    assert f"Wrote {page}" in seen.err
+    assert "50 points to step 500 of 1,000" in page.read_text()
+    page.unlink()
+    short = write(tmp_path / "short.csv", rows(10, 30))
+    grow(interrupt)
+    assert "too little yet" in told(capsys, short, "--total-steps", 1000, "--html", page, code=130).err
+    assert not page.exists()
+
+
+def test_a_rule_that_holds_is_told_by_the_exit_code_though_there_is_no_page_yet(tmp_path, capsys):
+    file, page = write(tmp_path / "short.csv", rows(10, 30)), tmp_path / "page.html"
+    seen = told(capsys, file, "--once", "--total-steps", 40, "--stop-if", "loss > 1", "--html", page, code=3)
+    assert "too little yet" in seen.err
 
 
 def test_it_ends_by_itself_when_the_run_is_over(log, capsys):
@@ -202,7 +224,7 @@ def test_a_log_that_is_truncated_is_read_from_its_start_and_that_is_told(log, ca
     grow(lambda: write(log, rows(410, 450)), append(log, rows(460, 600)))
     told_ = told(capsys, log, "--total-steps", 600)
     assert told_.out.splitlines()[-1].startswith("step 600 of 600")
-    assert "truncated or replaced 1 times while it was watched" in told_.err
+    assert "truncated or replaced once while it was watched" in told_.err
 
 
 def test_a_log_that_is_rotated_is_followed_in_its_new_file(log, capsys, grow):
@@ -354,3 +376,78 @@ def test_what_is_told_on_a_terminal_stands_below_the_screen(log, monkeypatch):
     last = terminal.getvalue().rpartition("run.csv")[2]
     assert last.index("time left") < last.index("Stopped: it holds.")
     assert "Waiting" not in last
+
+
+NAN = [f"{step},,nan,{0.5 * step}\n" for step in range(410, 501, 10)]
+RULE = ("--target", 1.2, "--stop-if", "p(target) < 0.05")
+
+
+@pytest.mark.parametrize("how", [["--once"], []], ids=["at one look", "followed"])
+def test_a_run_that_has_diverged_is_stopped_by_a_rule_on_its_target(tmp_path, capsys, grow, how):
+    file = write(tmp_path / "run.csv", rows(10, 400), NAN)
+    grow()
+    found = told(capsys, file, "--total-steps", 1000, *RULE, *how, code=3)
+    assert found.out.startswith("step 500 of 1,000 (50.0 %), epoch 5.0, loss not finite, diverged, ")
+    assert "Warning: Diverged: 'train_loss' is not finite since step 410." in found.err
+    assert "Stopped: p(target) < 0.05" in found.err
+
+
+def test_one_row_that_is_not_finite_stops_no_run_that_goes_on(tmp_path, capsys, grow):
+    file = write(tmp_path / "run.csv", rows(10, 400), NAN[:1])
+    grow(append(file, rows(420, 1000)))
+    assert told(capsys, file, "--total-steps", 1000, "--target", 1.5, *RULE[2:]).out.rstrip().endswith(", over")
+
+
+def test_a_run_that_ended_at_its_first_value_that_is_not_finite_is_stopped_when_it_is_silent(tmp_path, capsys, grow):
+    file = write(tmp_path / "run.csv", rows(10, 400), NAN[:1])
+    long_ago_s = time.time() - 3600
+    os.utime(file, (long_ago_s, long_ago_s))
+    grow()
+    assert "Stopped: p(target) < 0.05" in told(capsys, file, "--total-steps", 1000, *RULE, code=3).err
+
+
+def test_a_diverged_run_at_its_last_step_ends_the_watch(tmp_path, capsys, grow):
+    file = write(tmp_path / "run.csv", rows(10, 400), NAN)
+    grow()
+    assert told(capsys, file, "--total-steps", 500).out.rstrip().endswith("loss not finite, diverged, over")
+
+
+def test_a_rule_on_the_time_left_needs_a_length_that_somebody_says(log, capsys, grow):
+    grow()
+    for how in ([], ["--once"]):
+        err = told(capsys, log, *how, "--stop-if", "eta_s > 10", code=2).err
+        assert f"--stop-if 'eta_s > 10' needs the length of the run, and '{log}' does not say it" in err
+
+
+def test_a_rule_on_time_waits_for_a_clock(tmp_path, capsys, grow):
+    file = write(tmp_path / "run.csv", rows(10, 20))
+    grow(append(file, rows(30, 100)))
+    found = told(capsys, file, "--total-steps", 100, "--stop-if", "eta_s > 1000")
+    assert "Waiting: --stop-if 'eta_s > 1000' needs a clock, and less than three rows of" in found.err
+    assert found.out.rstrip().endswith(", over")
+
+
+def test_it_goes_on_as_other_runs_went(log, tmp_path, capsys):
+    other = write(tmp_path / "whole.csv", rows(10, 1000))
+    found = told(capsys, log, "--once", "--json", "--like", other, "--total-steps", 1000)
+    assert json.loads(found.out)["end"]["p50"] == pytest.approx(1.4, rel=0.02)
+    assert "is the run that is asked about" in told(capsys, log, "--once", "--like", log, code=2).err
+
+
+def test_an_accuracy_that_is_not_logged_is_told_from_the_loss_of_other_runs(log, tmp_path, capsys, grow):
+    other = tmp_path / "both.csv"
+    lines = [f"{line.rstrip()},{1.2 - 0.2 * float(line.split(',')[2]):.4f}\n" for line in rows(10, 1000)]
+    other.write_text(HEADER.rstrip() + ",train_acc\n" + "".join(lines))
+    grow()
+    asked = ("--metric", "accuracy", "--relation-from", other)
+    assert "accuracy from loss 0.8" in told(capsys, log, *asked, "--total-steps", 400).out
+    assert "--metric accuracy" in told(capsys, log, "--relation-from", other, code=2).err
+
+
+def test_the_law_may_be_chosen(log, capsys):
+    ends = [
+        json.loads(told(capsys, log, "--once", "--json", "--total-steps", 1000, "--family", one).out)["end"]["p50"]
+        for one in ("auto", "optimus")
+    ]
+    assert ends[0] != ends[1]
+    assert "no family 'optimos'" in told(capsys, log, "--family", "optimos", code=2).err

@@ -68,9 +68,9 @@ def test_the_document_speaks_of_epochs(log, capsys):
     text = capsys.readouterr().out
     assert "30 points to epoch 30 of 60" in text
     assert "epoch that reaches 0.5" in text
-    assert "an epoch takes 1.00 min by the log's clock." in text
+    assert "An epoch takes 1.00 min by the log's clock." in text
     assert "step that reaches" not in text
-    assert "a step takes" not in text
+    assert "A step takes" not in text
 
 
 def test_the_watch_line_and_screen_speak_of_epochs(halves, capsys):

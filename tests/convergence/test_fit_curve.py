@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 import traincast as tc
@@ -155,12 +155,26 @@ def test_losses_below_zero_are_continued():
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=4, max_size=40))
+@example([1.0, 1.0, 3.5e-220, 3.5e-220])
 @settings(max_examples=60, deadline=None)
 def test_any_finite_values_get_a_finite_answer(values):
     curve = tc.fit_curve(np.arange(len(values)), values)
     low, high = curve.interval(2 * len(values))
     assert np.isfinite([low, high, curve.predict(2 * len(values))]).all()
     assert low <= curve.predict(2 * len(values)) <= high
+
+
+@pytest.mark.parametrize("level", [2.2e-308, 1e-160, 1e-5])
+def test_spikes_of_any_height_are_survived(level):
+    values = np.full(10, level)
+    values[4:6] = 1e6
+    curve = tc.fit_curve(np.arange(10), values)
+    assert np.isfinite([curve.predict(20), *curve.interval(20)]).all()
+
+
+def test_values_that_rise_by_any_factor_are_survived():
+    curve = tc.fit_curve(np.arange(8), [1e-160] * 4 + [1.5] * 3 + [1e-160], metric="loss")
+    assert np.isfinite([curve.predict(16), *curve.interval(16)]).all()
 
 
 @pytest.mark.parametrize(
@@ -333,9 +347,29 @@ def test_rates_go_where_their_values_went():
 
 def test_that_the_schedule_is_a_guess_is_told():
     losses = power(STEPS)
-    assert any("No learning rate is known" in told for told in tc.fit_curve(STEPS, losses, total_steps=8_000).warnings)
+    told = tc.fit_curve(STEPS, losses, total_steps=8_000).warnings
+    assert any("What the learning rate will do is not known" in one for one in told)
     assert tc.fit_curve(STEPS, losses, total_steps=8_000, learning_rate="constant").warnings == ()
-    assert tc.fit_curve(STEPS, losses).warnings == ()
+    assert any("Neither the length" in told for told in tc.fit_curve(STEPS, losses).warnings)
+    assert tc.fit_curve(STEPS, losses, learning_rate="constant").warnings == ()
+
+
+def test_a_rate_that_was_constant_so_far_may_come_down_with_and_without_a_known_end():
+    losses, rates = power(STEPS), np.full(len(STEPS), 0.1)
+    for end in ({"total_steps": 8_000}, {}):
+        logged, unknown = (tc.fit_curve(STEPS, losses, learning_rate=rate, **end) for rate in (rates, None))
+        assert logged.warnings == unknown.warnings
+        assert logged.interval(8_000) == unknown.interval(8_000)
+
+
+def test_a_run_without_a_known_end_may_fall_further_than_its_law_tells():
+    losses = power(STEPS)
+    stays = tc.fit_curve(STEPS, losses, learning_rate="constant").interval(2 * STEPS[-1])
+    unknown = tc.fit_curve(STEPS, losses).interval(2 * STEPS[-1])
+    assert unknown[0] < 0.9 * stays[0]
+    assert unknown[1] == pytest.approx(stays[1], rel=0.1)
+    soon, later = (tc.fit_curve(STEPS, losses).interval(share * STEPS[-1]) for share in (1.01, 1.5))
+    assert soon[1] - soon[0] < later[1] - later[0]
 
 
 @pytest.mark.parametrize("total_steps", [None, 8_000])

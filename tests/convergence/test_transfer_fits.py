@@ -59,13 +59,13 @@ def test_training_and_validation_are_told_apart(tmp_path):
     ("text", "message"),
     [
         ("", "is empty: it needs a header and a row for each run"),
-        ("b0\n1\n", "line 2: there is no model; a row needs model, num_layers, b0, b1 and b2, or a log"),
-        ("model,b0\na,1\n", "line 2: there is no num_layers"),
+        ("b0\n1\n", "line 2: there is no model; a row needs model, depth or the size that is asked for, and b0"),
+        ("model,b0\na,1\n", "line 2: there is no depth; .* it has model, b0"),
         (f"{HEADER}\na,20,T4,train,1,,0,\n", "line 2: there is no b1"),
         (f"{HEADER}\n", "holds no runs"),
         ("[1, 2]", "should be a list of objects, one for each run"),
         ('[{"model": "a",', "is not valid JSON"),
-        ('[{"model": "a", "depth": "deep"}]', "run 1: num_layers is 'deep', not a number"),
+        ('[{"model": "a", "depth": "deep"}]', "run 1: depth is 'deep', not a number"),
         (f"{HEADER}\na,b\n", "line 2: 2 cells where the header has 8"),
         (f"{HEADER}\na,20,T4,train,fast,1,0,\n", "line 2: b0 is 'fast', not a number"),
         (f"{HEADER}\na,20,T4,train,nan,1,0,\n", "line 2: b0 should be a finite number, not nan"),
@@ -94,7 +94,7 @@ def test_degenerate_fits_are_left_out_and_named():
     bad = Fit(model="m30", n_layers=30, b0=14_406.0, b1=1e-17, b2=1.4)
     kept, remarks = usable([*good, bad])
     assert list(kept) == good
-    assert remarks == ("1 of 3 rows are degenerate fits and left out (m30).",)
+    assert remarks == ("1 of 3 rows is a degenerate fit and left out (m30).",)
     assert usable(good)[1] == ()
 
 

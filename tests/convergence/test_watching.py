@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from traincast.convergence.asked import Asked
 from traincast.convergence.logs.follow import LogFollower
-from traincast.convergence.logs.log import Log, Series
+from traincast.convergence.logs.log import Divergence, Log, Series
 from traincast.convergence.status_line import line_of
 from traincast.convergence.stopping import StopRule, read_rule
 from traincast.convergence.watching import status_of
@@ -115,8 +115,60 @@ def test_values_that_are_not_finite_any_more_have_diverged():
         values=falling(),
         n_not_finite=3,
         first_not_finite_step=1010.0,
+        divergence=Divergence(first_step=1010.0, last_step=1030.0, n_rows=3),
     )
     assert alarms(Log(path="", format="csv", series=(series,))) == ["Diverged"]
+
+
+def diverged(n_rows, *, values=None, steps=STEPS, more=()):
+    """A run whose last rows are not finite, each of 20 s."""
+    last = float(steps[-1])
+    gone = Divergence(
+        first_step=last + 10, last_step=last + 10 * n_rows, n_rows=n_rows, last_s=2 * last + 20.0 * n_rows
+    )
+    loss = falling(steps) if values is None else values
+    series = Series("loss", "loss", "train", steps, loss, seconds=2.0 * steps, divergence=gone)
+    return Log(path="run.csv", format="csv", series=(series, *more))
+
+
+def test_a_run_that_has_diverged_goes_on_without_a_value_and_without_a_chance():
+    status = status_of(diverged(30), Asked(total_steps=4000, target=1.3))
+    assert (status.step, status.spent_s) == (1300.0, 2600.0)
+    assert (status.end, status.arrival.probability, status.arrival.steps.p10) == (None, 0.0, np.inf)
+    data = status.to_dict()
+    assert (data["diverged_step"], data["end"]) == (1010.0, None)
+    assert np.isnan([data["value"], data["last_value"]]).all()
+    assert line_of(status).startswith("step 1,300 of 4,000 (32.5 %), loss not finite, diverged, ")
+    assert not [remark for remark in status.remarks if "learning rate" in remark]
+
+
+def test_a_target_that_was_reached_before_the_divergence_stays_reached():
+    there = status_of(diverged(30), Asked(target=2.0)).arrival
+    assert there.probability == 1.0
+    assert there.steps.p90 < 1000
+
+
+def test_a_training_loss_that_is_not_finite_is_the_end_of_every_metric():
+    places = np.arange(100.0, 1001.0, 100.0)
+    accuracy = Series("val_acc", "accuracy", "validation", places, 0.9 - 0.5 * (places / 100) ** -0.5)
+    status = status_of(diverged(30, more=(accuracy,)), Asked(metric="accuracy", target=0.85, total_steps=4000))
+    assert status.warnings[0] == "Diverged: 'loss' is not finite since step 1,010."
+    assert status.arrival.probability == 0.0
+    assert status.last_value == accuracy.values[-1]
+
+
+@pytest.mark.parametrize("n_points", [2, 10])
+def test_a_rule_sees_a_divergence_however_early_it_is(n_points):
+    status = status_of(diverged(3, steps=STEPS[:n_points]), Asked(target=1.0, total_steps=100_000))
+    assert StopRule("p(target)", True, 0.05).holds(status)
+    assert StopRule("loss", False, 100.0).holds(status)
+
+
+def test_one_row_that_is_not_finite_may_be_a_step_that_was_skipped():
+    assert not status_of(diverged(1), Asked()).is_lost
+    assert status_of(diverged(1), Asked(), silent_s=1000.0).is_lost
+    assert status_of(diverged(3), Asked()).is_lost
+    assert not status_of(log_of(), Asked(), silent_s=1000.0).is_lost
 
 
 def test_a_loss_that_moves_no_more_is_on_a_plateau():
@@ -144,12 +196,20 @@ def test_a_log_that_is_silent_for_long_is_told():
     assert told == "Silent: nothing was logged for 16.7 min; rows usually come every 20.0 s."
 
 
+@pytest.mark.parametrize("total", [1000, 1010], ids=["at its last step", "whose last step has no row"])
+def test_a_run_that_is_over_is_silent_for_good(total):
+    status = status_of(log_of(), Asked(total_steps=total), silent_s=5000.0)
+    assert status.is_over
+    assert not status.warnings
+
+
 def test_the_line_says_where_the_run_is_and_when_it_ends():
     line = line_of(status_of(log_of(steps_per_epoch=100.0), Asked(total_steps=4000, target=1.3, usd_per_hour=6.0)))
     assert line.startswith("step 1,000 of 4,000 (25.0 %), epoch 10.0, loss 1.4")
     for part in ("at the end ", ", 1.67 h (1.6", " left, $10.00 to go", "p(1.3) ", " in "):
         assert part in line
     assert line_of(status_of(log_of(), Asked(total_steps=1000))).endswith(", over")
+    assert line_of(status_of(log_of(), Asked(total_steps=1000, target=1.6))).endswith(", p(1.6) 100.0 %, over")
 
 
 @pytest.mark.parametrize(
@@ -317,12 +377,84 @@ def test_a_silent_run_whose_next_row_would_be_behind_its_end_is_over():
     assert not status_of(log_of(), Asked(total_steps=1020), silent_s=5000.0).is_over
 
 
-def test_a_run_that_went_on_beyond_its_length_is_told():
-    status = status_of(log_of(), Asked(total_steps=500, target=1.1))
-    assert any("beyond total_steps" in remark for remark in status.remarks)
+@pytest.mark.parametrize("asked", [{"total_steps": 500}, {"n_epochs": 5}], ids=["in steps", "in epochs"])
+def test_a_run_that_went_on_beyond_its_length_ends_with_its_log(asked):
+    status = status_of(log_of(steps_per_epoch=100.0), Asked(target=1.5, **asked))
+    told = "The log goes on to step 1,000, beyond the length of 500 steps: the run is taken to end there."
+    assert told in status.remarks
+    assert (status.total_steps, status.progress, status.is_over) == (1000.0, 1.0, True)
+    assert status.end.p10 == status.end.p50 == status.end.p90 == falling()[-1]
+    assert status.arrival.probability == 1.0  # reached at step 640
+
+
+def test_an_evaluation_that_has_reached_the_target_settles_it():
+    """One value is enough, as in records of time to accuracy, although those around it are lower."""
+    values = np.full(len(STEPS), 0.70) + 0.001 * np.sin(STEPS)
+    values[60] = 0.76
+    there = status_of(accuracies(values), Asked(metric="accuracy", target=0.75, total_steps=4000)).arrival
+    assert (there.probability, there.steps.p90) == (1.0, STEPS[60])
+
+
+def test_a_run_that_is_over_has_reached_its_target_or_not():
+    values = np.minimum(RISING, 0.80)
+    missed = status_of(accuracies(values), Asked(metric="accuracy", target=0.801, total_steps=1000)).arrival
+    assert (missed.probability, missed.steps.p10) == (0.0, np.inf)
+    there = status_of(accuracies(values), Asked(metric="accuracy", target=0.799, total_steps=1000)).arrival
+    assert there.probability == 1.0
+    assert there.steps.p90 <= 1000
+
+
+def test_noise_of_single_batches_does_not_reach_a_target():
+    noisy = falling() + 0.3 * np.random.default_rng(3).normal(size=len(STEPS))
+    assert status_of(log_of(noisy), Asked(target=1.25, total_steps=1000)).settled.reached_step is None
+    assert status_of(log_of(noisy), Asked(target=2.0, total_steps=1000)).settled.reached_step < 600
+
+
+def test_what_was_not_reached_yet_is_not_reached_in_the_past():
+    there = status_of(log_of(np.full(len(STEPS), 2.5)), Asked(target=2.4, total_steps=2000)).arrival
+    assert 0.0 < there.probability < 0.5
+    assert there.steps.p10 >= 1000
+
+
+def test_a_single_batch_does_not_reach_a_target():
+    values = falling()
+    values[50] = 0.5
+    assert status_of(log_of(values), Asked(target=0.6, total_steps=1200)).arrival.probability < 0.1
+
+
+def test_a_target_of_a_run_with_loss_and_accuracy_tells_of_which_it_is():
+    log = log_of(more=accuracies(RISING).series)
+    told = "The target 0.92 is one of 'loss': --metric accuracy asks for that instead."
+    assert told in status_of(log, Asked(target=0.92)).remarks
+    for asked in (Asked(target=0.92, metric="loss"), Asked(target=0.92, metric="accuracy"), Asked()):
+        assert told not in status_of(log, asked).remarks
+
+
+@pytest.mark.parametrize(("target", "is_told"), [(0.5, True), (92.0, True), (1.7, False), (120.0, False)])
+def test_only_a_target_that_may_be_an_accuracy_asks_which_one_is_meant(target, is_told):
+    log = log_of(more=accuracies(RISING).series)
+    told = any("--metric accuracy asks for that" in one for one in status_of(log, Asked(target=target)).remarks)
+    assert told is is_told
 
 
 def test_which_way_is_better_is_told_where_nobody_knows():
     told = "'tomato' is taken to be better when lower."
     assert told in status_of(accuracies(RISING, metric="tomato"), Asked(metric="tomato")).remarks
-    assert not status_of(log_of(), Asked()).remarks
+    assert not status_of(log_of(), Asked(learning_rate="constant")).remarks
+
+
+def test_a_run_is_laid_over_others_as_soon_as_the_steps_of_an_epoch_are_known():
+    """In the first epoch a length in epochs is no number of steps yet: that ends no watch."""
+    asked = Asked(n_epochs=40, like=(log_of(),), target=1.3)
+    early = status_of(log_of(steps=STEPS[:40]), asked)
+    told = "It is not known yet how many steps an epoch has: the run is continued as others went from then on."
+    assert told in early.remarks
+    assert (early.curve, early.end, early.arrival) == (None, None, None)
+    later = status_of(log_of(steps=STEPS[:40], steps_per_epoch=25.0), asked)
+    assert told not in later.remarks
+    assert later.end.p50 == pytest.approx(falling()[-1], rel=0.05)
+
+
+def test_an_earlier_run_that_is_too_short_is_refused_by_name():
+    with pytest.raises(InputError, match=r"'run\.csv' has 3 finite points of 'loss'"):
+        status_of(log_of(), Asked(total_steps=2000, like=(log_of(steps=STEPS[:3]),)))

@@ -165,9 +165,23 @@ def test_a_loader_that_binds_hides_the_spread_of_the_step(question):
     assert low < answer.input_wait_s < high
 
 
-def test_no_device_passes_its_own_peak():
+def test_no_device_passes_its_own_peak_by_the_definition_of_its_ops():
     low, high = roofline().interval("flop_utilisation")
     assert low < roofline().flop_utilisation < high <= 1
+
+
+def test_winograds_convolutions_pass_the_peak_and_a_warning_says_so():
+    answer = tc.forecast("vgg16", "A100-SXM4-80GB", 64)
+    low, high = answer.interval("flop_utilisation")
+    assert 1 < low < answer.flop_utilisation < high
+    assert high / answer.flop_utilisation == pytest.approx(answer.interval("samples_per_s")[1] / answer.samples_per_s)
+    (told,) = [warning for warning in answer.warnings if "utilisation" in warning]
+    assert "Winograd" in told
+    assert "above 100 %" in told
+
+
+def test_below_the_peak_nothing_is_said_of_it():
+    assert not [warning for warning in tc.forecast("gpt2", "T4", 4).warnings if "utilisation" in warning]
 
 
 @given(st.sampled_from(NUMBERS), st.floats(0.01, 10), st.integers(1, 3))
@@ -313,7 +327,7 @@ def test_a_sweep_checks_every_batch_size():
     ("options", "words"),
     [
         ({"batch_size": 0}, "batch size 0 is out of range"),
-        ({"batch_size": 2.5}, "batch size 2.5 is not a whole number"),
+        ({"batch_size": 2.5}, "batch_size cannot be 2.5: give a whole number"),
         ({"batch_size": 9, "accumulation_steps": 2}, "cannot be shared evenly"),
         ({"accumulation_steps": 0}, "accumulation_steps cannot be 0: give a whole number of at least 1"),
         ({"n_samples": 0}, "n_samples cannot be 0"),
@@ -384,3 +398,23 @@ def test_a_compiled_step_moves_fewer_bytes_and_says_that_nobody_measured_it():
 def test_a_ring_over_tcp_may_be_one_flow_that_a_cloud_limits(on, is_warned):
     warnings = roofline(on=on, batch_size=64).warnings
     assert any(warning.startswith("Over TCP a ring is one flow") for warning in warnings) == is_warned
+
+
+@pytest.mark.parametrize("strategy", ["fsdp", "zero2", "dp", "mirrored", "ps:1"])
+def test_a_strategy_that_one_device_has_no_use_for_is_told(strategy):
+    (told,) = tc.forecast("mnist_cnn", "T4", 8, strategy=strategy).warnings
+    assert told == f"One device has nobody to share with: the strategy '{strategy}' changes nothing."
+    assert not tc.forecast("mnist_cnn", "2xT4", 8, strategy="fsdp").warnings
+
+
+def test_a_parameter_server_apart_from_one_worker_changes_much():
+    found = tc.forecast("mnist_cnn", "p3.2xlarge", 8, strategy="ps:1")
+    assert found.communication_s > 0
+    assert not [warning for warning in found.warnings if "nobody to share" in warning]
+
+
+@pytest.mark.parametrize("options", [{"n_epochs": 9}, {"price_usd_per_hour": 2.0}])
+def test_epochs_and_a_price_without_samples_are_told_to_be_of_no_use(options):
+    (told,) = tc.forecast("mnist_cnn", "T4", 8, **options).warnings
+    assert told == "Without the samples of an epoch (--samples) there is no total time and no cost."
+    assert not tc.forecast("mnist_cnn", "T4", 8, n_samples=100, **options).warnings

@@ -197,7 +197,7 @@ def test_many_devices_in_one_node_are_questioned():
         ({"on": "1xT4"}, "'1xT4' holds 1 device"),
         ({"on": "p3.17xlarge"}, "No device or machine named 'p3.17xlarge'. Close names: p3.16xlarge"),
         ({"gpus": ()}, "at least one number of devices"),
-        ({"gpus": (2.5,)}, "A number of devices should be a whole number, at least 1, not 2.5"),
+        ({"gpus": (2.5,)}, "gpus cannot be (2.5,): give a list, each of it a whole number"),
         ({"batch_size": 4}, "A batch of 4 leaves some of 8 devices without a sample"),
         ({"batch_size": 0}, "batch size 0 is out of range"),
         ({"accumulation_steps": 0}, "accumulation_steps should be a whole number"),

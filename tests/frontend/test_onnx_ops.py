@@ -8,6 +8,8 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from step_on_meta import run_on_meta
 
+import traincast as tc
+from traincast.errors import CaptureError
 from traincast.frontend.onnx_model.reader import read_onnx
 
 RANDOM = np.random.default_rng(0)
@@ -307,3 +309,29 @@ def test_arithmetic_on_weights_alone_makes_one_weight(tmp_path):
     with torch.no_grad():
         got = read_onnx(path, with_weights=True).module(torch.from_numpy(inputs))
     np.testing.assert_allclose(got.numpy(), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("op", "attributes"),
+    [
+        ("Softmax", {"axis": 7}),
+        ("Flatten", {"axis": 7}),
+        ("ReduceMean", {"axes": [7]}),
+        ("Gather", {"axis": 7}),
+        ("Gather", {"axis": -3}),
+    ],
+)
+def test_an_axis_that_a_tensor_does_not_have_is_told(tmp_path, op, attributes):
+    weight, picked = numpy_helper.from_array(f32(16, 16), "w"), numpy_helper.from_array(i64(0, 1), "picked")
+    inputs = ["h", "picked"] if op == "Gather" else ["h"]
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["h"]),
+        helper.make_node(op, inputs, ["y"], name="odd", **attributes),
+    ]
+    given = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 16])
+    made = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph = helper.make_graph(nodes, "broken", [given], [made], [weight, picked])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), tmp_path / "broken.onnx")
+    axis = attributes.get("axis", 7)
+    with pytest.raises(CaptureError, match=rf"The {op} 'odd' asks for axis {axis} of a tensor that has 2\."):
+        tc.load_model(tmp_path / "broken.onnx")

@@ -7,7 +7,7 @@ import textwrap
 import pytest
 from step_on_meta import run_on_meta
 
-from traincast.errors import CaptureError, InputError, UnknownModelError
+from traincast.errors import CaptureError, InputError, MissingExtraError, UnknownModelError
 from traincast.frontend.python_file import read_factory
 
 NET = """
@@ -128,6 +128,15 @@ def test_an_error_in_the_file_is_told_in_one_line_with_its_place(write, body, sa
         read_factory(f"{write(body)}:make")
     assert "\n" not in str(raised.value)
     assert raised.value.__cause__ is not None
+
+
+def test_a_file_that_imports_torch_where_there_is_none_is_told_the_extra(write, monkeypatch):
+    path = write("def make():\n    return Net(), example")
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(
+        MissingExtraError, match=r"mine\.py, line 2: importing torch needs the 'torch' extra: pip install"
+    ):
+        read_factory(f"{path}:make")
 
 
 def test_a_syntax_error_is_the_files_mistake(write):

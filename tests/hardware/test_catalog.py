@@ -71,9 +71,9 @@ def test_a_name_is_never_stretched_to_another_product(given_name):
 
 def test_an_unknown_name_is_answered_with_close_ones_and_what_to_do():
     with pytest.raises(UnknownDeviceError) as caught:
-        find_device("A100-SXM-80GB")
+        find_device("A100-SXM3-80GB")
     message = str(caught.value)
-    assert message.startswith("No device named 'A100-SXM-80GB'. Close names: A100-SXM4-80GB")
+    assert message.startswith("No device named 'A100-SXM3-80GB'. Close names: A100-SXM4-80GB")
     assert message.endswith("'traincast devices' lists all 59; --devices FILE adds your own.")
 
 
@@ -133,3 +133,10 @@ def test_a_device_file_adds_devices_and_replaces_those_of_the_same_name(tmp_path
     assert find_device("T4").peak_flop_per_s("fp32") == 8.1e12
     with pytest.raises(UnknownDeviceError, match="lists all 60"):
         find_device("nothing", devices_file=path)
+
+
+def test_which_socket_a_card_sits_in_may_be_left_out():
+    assert find_device("H100 SXM").name == "H100-SXM5-80GB"
+    assert find_device("a100-sxm-40gb").name == "A100-SXM4-40GB"
+    with pytest.raises(UnknownDeviceError, match="could mean A100-SXM4-40GB or A100-SXM4-80GB"):
+        find_device("A100 SXM")

@@ -102,6 +102,8 @@ def test_one_node_needs_no_link_between_nodes(write):
         (RACK + "node_price_usd_per_hour = nan", "node_price_usd_per_hour should be a finite number."),
         (RACK + f"node_price_usd_per_hour = 1{'0' * 400}", "node_price_usd_per_hour should be a finite number."),
         (RACK + 'price_date = ["x"]', "price_date should be text or a date, not ['x']."),
+        (RACK + 'price_date = "soon"', "price_date is 'soon', not a day such as 2026-11-16."),
+        (RACK + "price_date = 2099-01-01", "price_date is 2099-01-01, more than a year ahead"),
         (RACK + 'name = " "', "A cluster needs a name."),
         (LAB.replace("gb_per_s = 50", "gb_per_s = 0"), "Link 'bridge': bytes_per_s should be above 0, not 0.0."),
         (LAB.replace("gb_per_s = 50", "gbs = 50"), "inside: unknown key 'gbs'. Known are name, gb_per_s, latency_us,"),

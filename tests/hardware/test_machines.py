@@ -173,3 +173,8 @@ def test_every_column_is_explained_beside_the_table():
     text = (DATA / "README.md").read_text(encoding="utf-8")
     section = text.split("## machines.csv")[1].split("\n## ")[0]
     assert [column for column in ROWS[0] if f"`{column}`" not in section] == []
+
+
+def test_several_devices_are_none_for_a_question_about_one():
+    with pytest.raises(InputError, match="'8xT4' is 8 devices, and this is a question about one: name 'T4'"):
+        find_single_device("8xT4")

@@ -132,3 +132,9 @@ def test_more_images_or_channels_never_take_less(n_images, size, c_in, c_out):
         (n_images, size, c_in, c_out + 9),
     ):
         assert convolution_seconds(*more) >= base * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(0, 64, 64), (64, 0, 64), (64, 64, 0), (0, 0, 0)])
+def test_an_empty_product_takes_a_moment_and_never_an_undefined_time(m, n, k):
+    found = seconds(m, n, k, cutting("any"))
+    assert 0 <= found <= seconds(64, 64, 64, cutting("any"))

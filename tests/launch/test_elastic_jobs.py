@@ -89,11 +89,15 @@ def test_until_its_result_is_written_a_job_has_something_left():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("name,submit_s\na,0\n", "should hold jobs"),
-        (f"{HEADER}\n", "should hold jobs"),
-        (f"{HEADER}\na,0,cifar_resnet20,x,1,1,2\n", "line 2: .* whole numbers"),
+        ("name,submit_s\na,0\n", "has the columns name, submit_s, and jobs need name, submit_s, model"),
+        (f"{HEADER}\n", "holds no jobs"),
+        (f"{HEADER},n_worker\na,0,cifar_resnet20,64,1,1,2,2\n", "a column 'n_worker' that means nothing"),
+        (f"{HEADER}\na,0,cifar_resnet20,64,1,1,2,2\n", "line 2: it has more cells than the 7 columns"),
+        (f"{HEADER}\na,0,cifar_resnet20,64,1,1,2\na,0,cifar_resnet20,64,1,1,2\n", "line 3: a second job 'a'"),
+        (f"{HEADER}\na,0,cifar_resnet20,x,1,1,2\n", "line 2: batch_size is 'x', not a number"),
+        (f"{HEADER}\na,0,cifar_resnet20,1.5,1,1,2\n", "line 2: batch_size is 1.5: it should be a whole number"),
         (f"{HEADER}\na,0,cifar_resnet20,64,1,2,1\n", "line 2: .* should rise"),
-        (f"{HEADER}\na,soon,cifar_resnet20,64,1,1,2\n", "line 2: submit_s is 'soon': it should be a number of seconds"),
+        (f"{HEADER}\na,soon,cifar_resnet20,64,1,1,2\n", "line 2: submit_s is 'soon', not a number"),
         (f"{HEADER}\na,-1,cifar_resnet20,64,1,1,2\n", "line 2: .* submitted at -1 s: it should be 0 or later"),
         (f"{HEADER}\n../a,0,cifar_resnet20,64,1,1,2\n", "line 2: .* name is that of its folder"),
     ],
@@ -105,7 +109,7 @@ def test_a_file_of_jobs_that_cannot_be_right_is_told_with_its_line(tmp_path, tex
 
 
 def test_what_cannot_be_scheduled_is_told_before_anything_starts(tmp_path):
-    with pytest.raises(UnknownModelError, match="no recipe"):
+    with pytest.raises(UnknownModelError, match="Job 'a': There is no recipe"):
         schedule([elastic(model="resnet9000")], tmp_path / "a")
     with pytest.raises(InputError, match="above 0 s"):
         schedule([elastic()], tmp_path / "a", interval_s=0)

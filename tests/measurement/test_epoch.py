@@ -13,7 +13,7 @@ import pytest
 import torch
 from fake_gpu import FakeGpu
 from torch import nn
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 import traincast as tc
 from traincast.errors import InputError, MeasurementError
@@ -214,3 +214,19 @@ def test_an_epoch_goes_over_the_users_own_loader_and_module_which_stays_as_it_is
     assert torch.equal(net.weight, before)
     with pytest.raises(MeasurementError, match="The step on batch 1 failed"):  # the label is no input of the module
         tc.measure_epoch(net, DataLoader(data, batch_size=4))
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (
+            TensorDataset(torch.zeros(8, 4)),
+            r"a data set \(TensorDataset\), which gives single samples: give DataLoader",
+        ),
+        ("data.csv", "should give batches, as a torch DataLoader does, and str does not"),
+        (5, "should give batches, as a torch DataLoader does, and int does not"),
+    ],
+)
+def test_what_gives_no_batches_is_no_loader(given, words):
+    with pytest.raises(InputError, match=words):
+        measure_epoch(runnable(), given)

@@ -223,7 +223,13 @@ def test_a_measurement_goes_through_json_and_back():
     ("options", "words"),
     [
         ({"batch_size": 0}, "A batch of 0 samples cannot be measured"),
+        ({"batch_size": "2"}, "A batch of '2' samples cannot be measured"),
+        ({"batch_size": 2.5}, "A batch of 2.5 samples cannot be measured"),
         ({"n_steps": 0}, "0 steps cannot be timed"),
+        ({"n_steps": "3"}, "'3' steps cannot be timed"),
+        ({"device": None}, "not on 'None'"),
+        ({"precision": None}, "precision 'None' is not known"),
+        ({"optimizer": None}, "optimizer 'None' is not known"),
         ({"device": "tpu"}, "on 'cpu', 'cuda' and 'cuda:1', not on 'tpu'"),
         ({"device": "cpu:x"}, "not on 'cpu:x'"),
         ({"precision": "fp8"}, "precision 'fp8' is not known"),

@@ -146,6 +146,29 @@ def _raise():
     raise ValueError("the third batch is bad")
 
 
+def test_what_is_known_is_told_after_each_round_but_the_last():
+    def steps(group):
+        told = []
+        whole = run_ddp(group, runnable(perceptron()), batch_size=4, n_steps=N_ROUNDS, on_round=told.append)
+        return whole, told
+
+    (whole, told), _ = between(2, steps)
+    assert [each.exposed.n for each in told] == list(range(1, N_ROUNDS))
+    assert all(each.is_partial and each.warnings[0].startswith("It was stopped after") for each in told)
+    assert ProcessesMeasurement.from_dict(told[0].to_dict()) == told[0]
+    assert not whole.is_partial
+
+    def link(group):
+        told = []
+        whole = run_all_reduces(group, sizes_bytes=(4096, 2**22), n_rounds=3, on_round=told.append)
+        return whole, told
+
+    (whole, told), _ = between(2, link)
+    assert [each.rows[0].seconds.n for each in (*told, whole)] == [1, 2, 3]
+    assert [each.is_partial for each in (*told, whole)] == [True, True, False]
+    assert AllReduceMeasurement.from_dict(told[0].to_dict()) == told[0]
+
+
 def test_a_module_that_raises_in_one_process_is_told_there_and_the_other_does_not_hang():
     other, failed = between(2, lambda group: run_ddp(group, runnable(FailsAtStep(1, 3, _raise)), batch_size=4))
     assert isinstance(failed, MeasurementError)

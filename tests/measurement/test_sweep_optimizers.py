@@ -123,7 +123,7 @@ def test_learning_that_fails_leaves_the_steps_that_were_timed_and_the_reason(mon
         ("adam", False, ()),
     ]
     assert sweep.rows[1].reason == "Learning with adam failed (ValueError: not these)."
-    text = to_text(optimizers_document(sweep))
+    text = to_text(optimizers_document(sweep, {}))
     assert "adam: Learning with adam failed (ValueError: not these)." in " ".join(text.split())
 
 
@@ -140,7 +140,7 @@ def test_an_optimizer_that_cannot_be_measured_is_a_row_and_the_others_are_shown(
     sweep = sweep_optimizers(runnable(nn.Linear(4, 2), lambda n: (torch.zeros(n, 4),)), batch_size=2, n_steps=1)
     assert [one.reason for one in sweep.rows] == ["", "Step 1 ran out of memory."]
     assert "The update of sgd takes longest" in sweep.verdict
-    assert "adam: Step 1 ran out of memory." in to_text(optimizers_document(sweep))
+    assert "adam: Step 1 ran out of memory." in to_text(optimizers_document(sweep, {}))
     assert sweep.to_dict()["rows"][1]["step_s"] is None
 
 

@@ -49,15 +49,16 @@ def sweep_of(*rows, load_s, cpu_fraction=1.0, n_cores=2):
     return WorkersSweep(model="m", data="d", batch_size=8, n_cores=n_cores, load=load, rows=rows)
 
 
-@pytest.mark.parametrize(("batch_ms", "step_ms", "best"), [(100, 40, 4), (45, 30, 2)])
-def test_the_best_number_is_found_on_a_loader_of_known_cost(batch_ms, step_ms, best):
+@pytest.mark.parametrize(("batch_ms", "step_ms"), [(100, 40), (60, 45)])
+def test_enough_workers_are_found_on_a_loader_of_known_cost(batch_ms, step_ms):
     """Waiting needs no core, so on any machine a batch comes every batch_ms / workers, and no sooner than step_ms.
 
-    100 ms for 40 ms: two workers give one in 50 ms, four are more than enough. 45 ms for 30 ms: one is too few, two do.
+    Of several numbers that are enough, a busy machine decides which is a little quicker: that choice is tested on rows
+    that are made up.
     """
     data = SyntheticDataset(inputs, 64, batch_ms / 1000 / 2, is_busy=False)
     sweep = sweep_workers(runnable(SlowLinear(step_ms / 1000), inputs), data, data="d", batch_size=2, n_batches=10)
-    assert sweep.best.n_workers == best
+    assert sweep.best.n_workers >= sweep.n_needed
     assert sweep.n_needed == math.ceil(batch_ms / step_ms)
     assert not sweep.load.is_busy
     assert f"{sweep.n_needed} worker" in sweep.verdict

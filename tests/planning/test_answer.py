@@ -65,6 +65,19 @@ def test_a_target_beyond_the_curve_is_never_reached(log):
     assert there.total_s.p90 == float("inf")
 
 
+def test_a_run_that_is_over_before_its_target_is_warned_of(log):
+    def warned(n_epochs, target):
+        forecast = tc.forecast("resnet18", "T4", 100, n_samples=10_000, n_epochs=n_epochs)
+        return [one for one in answer(forecast, curve=log, target=target).to_dict()["warnings"] if "The run of" in one]
+
+    (short,) = warned(10, 0.6)  # 2 / epoch + 0.5 is 0.6 at epoch 20
+    assert short.startswith("The run of 10 epochs is over before loss 0.6 is likely: that takes ")
+    assert 15 < float(short.split()[-2]) < 25
+    assert warned(10, 0.1) == ["The run of 10 epochs more likely than not never reaches loss 0.1."]
+    assert warned(30, 0.6) == []
+    assert warned(1, 0.6) == []  # no length was asked for
+
+
 def test_a_log_of_steps_means_samples_where_it_says_its_batch_and_updates_where_not(tmp_path):
     path = tmp_path / "steps.jsonl"
     rows = (f'{{"step": {step}, "loss": {20 / step + 0.5}}}\n' for step in range(10, 200, 10))

@@ -37,6 +37,45 @@ def test_settings_that_differ_are_listed():
     assert data["numbers"]["total_s"]["relative"] < 0
 
 
+def test_another_price_grid_and_site_are_settings_too():
+    rented = tc.forecast("resnet18", "p3.2xlarge", 64, n_samples=10_000)
+    before, after = answer(rented, region="Germany"), answer(rented, region="France", pue=1.5)
+    found = difference_of(plain(before.to_dict()), plain(after.to_dict()), source="a.json")
+    assert [name for name, _, _ in found.settings] == ["pue", "grid"]
+    dearer = {**plain(before.to_dict()), "run_price_usd_per_hour": 9.0}
+    found = difference_of(plain(before.to_dict()), dearer, source="a.json")
+    assert found.settings == (("run_price_usd_per_hour", 3.06, 9.0),)  # of the machine, though no price was given
+
+
+def test_another_way_to_the_target_is_told_though_the_run_is_as_long():
+    before = {**told(), "to_target": way(0.75, updates=1000, seconds=100.0)}
+    after = {**told(), "to_target": way(0.77, updates=1500, seconds=150.0)}
+    found = difference_of(before, after, source="a.json")
+    assert found.headline == "the same time, the same cost, +50.0 % time to the target"
+    assert found.settings == (("target", 0.75, 0.77),)
+    changes = {change.name: change.difference for change in found.numbers}
+    assert (changes["updates_to_target"], changes["to_target_s"]) == (500, 50)
+    never = {**told(), "to_target": {**way(0.9, updates=1, seconds=1.0), "total_s": {"p50": None}}}
+    (lost,) = [one for one in difference_of(before, never, source="a.json").numbers if one.name == "to_target_s"]
+    assert (lost.before, lost.after, lost.difference) == (100, None, None)
+
+
+def test_a_target_that_only_one_of_both_has_is_a_setting():
+    found = difference_of(told(), {**told(), "to_target": way(0.75, updates=10, seconds=1.0)}, source="a.json")
+    assert found.settings == (("target", None, 0.75), ("metric", None, "accuracy"))
+
+
+def way(target, *, updates, seconds):
+    """As `ToTarget.to_dict` tells it, of a run without a price."""
+    return {
+        "target": target,
+        "metric": "accuracy",
+        "updates": {"p50": updates},
+        "total_s": {"p50": seconds},
+        "cost_usd": None,
+    }
+
+
 def test_without_a_length_the_step_makes_the_headline():
     found = difference_of(told(samples=None), told(samples=None, precision="amp-fp16"), source="a.json")
     assert found.headline.endswith(" % time")

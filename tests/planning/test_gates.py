@@ -38,7 +38,8 @@ def test_what_was_written_is_read_back(budget, hours, memory):
     [
         ("", "'' is no limit"),
         ("bugdet=3", "Close names: budget"),
-        ("budget", "'budget' is no limit"),
+        ("budget", "budget has no value. Write budget=200."),
+        ("hours=12,memory=", "memory has no value. Write memory=90%."),
         ("budget=3,budget=4", "budget is given twice"),
         ("hours=soon", "hours should be a number above 0, not 'soon'"),
         ("hours=-1", "hours should be a number above 0"),

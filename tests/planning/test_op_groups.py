@@ -76,6 +76,16 @@ def test_no_dot_of_a_datasheet_roofline_is_above_its_roof():
             assert point.flop_per_s == pytest.approx(roof, rel=0.2)  # several ops a dot, each on its own roof
 
 
+@pytest.mark.parametrize("model", ["resnet50", "vgg16"])
+@pytest.mark.parametrize("device", ["T4", "V100-SXM2-16GB", "A100-SXM4-80GB"])
+def test_products_far_right_of_the_ridge_are_bound_by_compute_whatever_algorithm_runs_them(model, device):
+    found = advice(model, device, 64).roofline
+    peak, memory = found.ceilings[0].flop_per_s, found.ceilings[-1].bytes_per_s
+    far = [point for point in found.points if point.is_product and point.flop_per_byte > 4 * peak / memory]
+    assert far
+    assert {point.bound_by for point in far} == {"compute"}
+
+
 def test_matrix_units_have_a_roof_of_their_own():
     names = [ceiling.name for ceiling in advice(precision="amp-fp16").roofline.ceilings]
     assert names == ["fp16 products", "fp32 without matrix units", "memory"]

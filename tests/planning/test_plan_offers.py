@@ -83,6 +83,7 @@ def test_a_provider_of_the_table_is_the_same_in_any_case(tmp_path):
         ("offer,usd_per_hour\np4d.24xlarge,10\n", "has no column date: a price without its day cannot be judged."),
         ("offer,usd_per_hour,date\np4d.24xlarge,cheap,2026-11-01\n", "line 2: usd_per_hour is 'cheap', not a number"),
         ("offer,usd_per_hour,date\np4d.24xlarge,10,soon\n", "line 2: date is 'soon', not a day such as 2026-11-16."),
+        ("offer,usd_per_hour,date\np4d.24xlarge,10,2099-01-01\n", "line 2: date is 2099-01-01, more than a year ahead"),
         ("offer,usd_per_hour,date\np4d.24xlarge,-3,2026-11-01\n", "line 2: usd_per_hour should be above 0, not -3."),
         ("offer,usd_per_hour,date\nmy-box,1,2026-11-01\n", "line 2: no offer is named 'my-box'; say its device"),
         ("device,usd_per_hour,date\nT5000,1,2026-11-01\n", "line 2: No device named 'T5000'."),

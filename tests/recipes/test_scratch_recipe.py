@@ -97,6 +97,7 @@ def test_stages_add_up_with_their_intervals(on_t4):
     assert (second.evaluate_s, second.stage.n_steps) == (0, 3)
     assert both.total_s == pytest.approx(first.total_s + second.total_s)
     assert both.cost_usd == pytest.approx(both.total_s)
+    assert not [one for one in both.warnings if "no cost" in one]
     low, high = both.interval()
     assert low < both.total_s < high
     assert both.peak_memory_bytes == max(first.peak_memory_bytes, second.peak_memory_bytes)

@@ -165,7 +165,7 @@ def test_scores_that_are_not_scores_are_said(ran, tmp_path):
         ({"k_values": (0, 2)}, "K is a number of images a class, at least 1, not 0, 2"),
         ({"k_values": ()}, "not none at all"),
         ({"p_values": (11,)}, "P is between 1 and the 10 classes of the data, not 11"),
-        ({"n_seeds": 0}, "number of seeds is at least 1, not 0"),
+        ({"n_seeds": 0}, "n_seeds cannot be 0: give a whole number of at least 1"),
         ({"settings": one_epoch(seed=2**31 - 2), "n_seeds": 3}, "seed 2147483648 is too large"),
     ],
 )

@@ -1,6 +1,7 @@
 """The transfer experiment on a small image folder: its runs, its stages, and what they are forecast to take."""
 
 import colorsys
+from dataclasses import replace
 
 import pytest
 import torch
@@ -134,7 +135,7 @@ def test_the_rate_falls_tenfold_three_times(data, weights, tmp_path):
 
 def test_how_the_source_is_learned_plays_no_part_where_weights_are_given(data, weights):
     assert recipe_of(data, weights, n_source_epochs=0).source is None
-    with pytest.raises(InputError, match="n_epochs cannot be 0"):
+    with pytest.raises(InputError, match="n_source_epochs cannot be 0"):
         recipe_of(data, None, n_source_epochs=0)
 
 
@@ -165,7 +166,7 @@ def test_choices_that_cannot_be_are_refused(data, weights):
         recipe_of(data, weights, rates=(0.1, 0.1))
     with pytest.raises(InputError, match="learning_rate"):
         recipe_of(data, weights, rates=(-1.0,))
-    with pytest.raises(InputError, match="0 seeds"):
+    with pytest.raises(InputError, match="n_seeds cannot be 0"):
         recipe_of(data, weights, n_seeds=0)
 
 
@@ -177,6 +178,17 @@ def test_frozen_is_forecast_faster_than_fine_tuning_and_smaller(data, weights, p
     assert found["frozen"].peak_memory_bytes < found["fine-tune"].peak_memory_bytes
     assert found["features"].train_s + found["cached"].train_s < found["frozen"].train_s
     assert found["fine-tune"].stage.n_steps == 3 * 4  # all seeds
+
+
+def test_runs_that_are_mostly_log_and_checkpoint_are_named(data, weights):
+    """A training of a second's length is judged run by run: three short ones do not make a long one."""
+    recipe = recipe_of(data, weights, n_seeds=3, approaches=("cached",))
+    _, cached = recipe.stages()
+    assert cached.n_runs == recipe.n_runs("cached") == cached.n_epochs // recipe.n_epochs
+    said = "Logs and checkpoints are not forecast, and they are much of runs as short as those of 'cached'."
+    assert said in forecast_stages([cached]).warnings
+    long = replace(cached, n_epochs=10**6 * cached.n_epochs)
+    assert said not in forecast_stages([long]).warnings
 
 
 def test_a_forecast_step_of_frozen_has_hardly_any_backward(data, weights):

@@ -80,7 +80,7 @@ def test_broken_off_and_begun_again_it_comes_to_the_same(ran, tmp_path):
         ({"imbalance": 0.5}, "at least as many images as the rarest, not 0.5 times"),
         ({"imbalance": float("nan")}, "at least as many images as the rarest, not nan times"),
         ({"imbalance": float("inf")}, "at least as many images as the rarest, not inf times"),
-        ({"n_seeds": 0}, "number of seeds is at least 1, not 0"),
+        ({"n_seeds": 0}, "n_seeds cannot be 0: give a whole number of at least 1"),
         ({"settings": one_epoch(seed=2**31 - 1), "n_seeds": 2}, "seed 2147483648 is too large"),
     ],
 )

@@ -57,6 +57,12 @@ def test_the_page_shows_titles_tables_and_notes():
     assert ("td", {"class": "text"}) in page.tags
 
 
+def test_a_part_of_the_row_above_stays_set_in():
+    table = Table(title="Tree", columns=(Column(key="name", header="layer"),), rows=(("layer1",), ("  conv1",)))
+    cells = re.findall(r"<td[^>]*>(.*?)</td>", to_html(Document(title="Page", tables=(table,))))
+    assert cells == ["layer1", "&nbsp;&nbsp;conv1"]
+
+
 def test_names_stay_text_everywhere():
     page = to_html(a_document(EVIL, n_charts=1))
     parsed = Tags(page)

@@ -142,9 +142,9 @@ def test_a_job_of_absurd_size_is_refused_like_any_other(written):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"seed": -1}, "seed should be 0 or more, not -1"),
-        ({"repair_s": 5.0}, "Without failures of nodes, repair_s mean nothing"),
-        ({"checkpoint_s": 5.0}, "checkpoint_s mean nothing"),
+        ({"seed": -1}, "seed should be a whole number, 0 or more, not -1"),
+        ({"repair_s": 5.0}, "matter only if nodes fail: give the seconds between failures too"),
+        ({"checkpoint_s": 5.0}, "matter only if nodes fail"),
     ],
 )
 def test_options_that_mean_nothing_are_told(written, options, words):
@@ -194,6 +194,46 @@ def test_trainings_are_forecast_on_nodes_of_two_sizes(written):
     assert api.simulate(path, same, policy="fifo", interval_s=0, restart_s=0).makespan_s == uneven.makespan_s
 
 
+def test_a_trace_may_have_columns_of_which_we_know_nothing(written):
+    (job,) = read_jobs(
+        written("timestamp,duration_s,num_gpus,gpu_time_s,cluster\n2017-10-09 07:01:55,66,1,66,11cb48\n")
+    )
+    assert job.length == 66
+
+
+@pytest.mark.parametrize("batch_size", [333, 331])
+def test_a_batch_that_does_not_fit_is_shared_by_passes_that_need_not_divide_it(written, batch_size):
+    """On a T4 it takes four passes. The fullest has 84 samples, and each counts as such a one."""
+    import traincast as tc
+
+    path = written(FORECAST + f"a,0,resnet50,{batch_size},10000,2,1\n")
+    schedule = api.simulate(path, "1x2xT4", policy="fifo", interval_s=0, restart_s=0)
+    assert not tc.forecast("resnet50", on="T4", batch_size=2 * 167, accumulation_steps=2).fits
+    four = tc.forecast("resnet50", on="T4", batch_size=4 * -(-batch_size // 4), accumulation_steps=4)
+    assert four.fits
+    assert schedule.makespan_s == pytest.approx(four.step_s * 31 * 2)
+
+
+def test_a_training_runs_on_the_types_that_it_fits_on(written):
+    """GPT-2 XL fits on one T4, but not with another beside it; llama-1b on none."""
+    path = written(FORECAST + "a,0,gpt2-xl,8,1000,1,1\n")
+    schedule = api.simulate(path, "1x2xT4+1x1xA100-SXM4-80GB", policy="fifo", interval_s=0)
+    assert [span.placement for span in schedule.spans] == [((1, 1),)]
+    assert len(api.simulate(path, "1x2xT4", policy="optimus").spans) == 1
+    two = written(FORECAST + "a,0,gpt2-xl,8,1000,1,2\n")
+    with pytest.raises(FileFormatError, match="line 2: 2 devices: 'gpt2-xl' fits on at most 1 of a type"):
+        api.simulate(two, "1x2xT4", policy="fifo")
+    large = written(FORECAST + "a,0,llama-1b,8,1000,1,1\n")
+    with pytest.raises(FileFormatError, match="line 2: 'llama-1b' does not fit on P4, even with one sample at a time"):
+        api.simulate(large, "1x1xP4", policy="fifo")
+
+
+def test_a_model_that_is_not_known_is_told_with_its_line(written):
+    path = written(FORECAST + "a,0,mnist_cnn,64,60000,1,1\nb,0,mnist_cmm,64,60000,1,1\n")
+    with pytest.raises(FileFormatError, match="line 3: No model named 'mnist_cmm'"):
+        api.simulate(path, "1x1xT4", policy="fifo")
+
+
 @pytest.mark.parametrize(
     ("cluster", "words"),
     [
@@ -202,7 +242,7 @@ def test_trainings_are_forecast_on_nodes_of_two_sizes(written):
     ],
 )
 def test_a_forecast_needs_one_link_between_nodes(written, cluster, words):
-    with pytest.raises(InputError, match=words):
+    with pytest.raises(FileFormatError, match=words):
         api.simulate(written(FORECAST + "a,0,mnist_cnn,64,60000,1,6\n"), cluster, policy="fifo")
 
 
@@ -211,6 +251,16 @@ def test_a_forecast_needs_one_link_between_nodes(written, cluster, words):
     [
         ("", "holds no jobs"),
         (PLAIN, "holds no jobs"),
+        ("name,submit_s,secnds,n_devices\na,0,9,1\n", "no column 'seconds': its column 'secnds' should be named so"),
+        (
+            "name,submit_s,seconds,n_devices,max_device\na,0,9,1,2\n",
+            "a column 'max_device' that means nothing for such jobs: did you mean 'max_devices'?",
+        ),
+        ("name,submit_s,seconds,n_devices,colour\na,0,9,1,2\n", "a column 'colour' .* known here are name, submit_s"),
+        ("timestamp,duration_s,num_gpus,step_p10\n2017-10-09 07:01:55,9,1,2\n", "did you mean 'steps_p10'"),
+        ("name,submit_s,seconds,n_devices,seconds\na,0,9,1,2\n", "has two columns 'seconds'"),
+        (PLAIN + "a,0,10,1,2\n", "line 2: it has more cells than the 4 columns of the first line"),
+        (PLAIN + "a,0,10,1\n\na,0,10,1\n", "line 4: a second job 'a', as on line 2"),
         ("a,b\n1,2\n", "has the columns a, b, and jobs need name, submit_s, seconds, n_devices"),
         (PLAIN + "a,-1,10,1\n", "submit_s is -1: it should be 0 or later"),
         (PLAIN + "a,5,10,1\nb,4,10,1\n", r"line 3: submit_s is 4, earlier than the line before \(5\)"),

@@ -14,7 +14,7 @@ from traincast.scheduling.machines import find_machines
 from traincast.scheduling.observations import NoisyMonitor
 from traincast.scheduling.policies.online_optimus import OnlineOptimus
 from traincast.scheduling.policies.registry import POLICIES, make_policy
-from traincast.scheduling.profile import CountProfile, ServersProfile, TrainingProfile
+from traincast.scheduling.profile import CountProfile, ServersProfile, TrainingProfile, plain_profile
 from traincast.scheduling.schedule import Moment
 from traincast.scheduling.simulator import Rules, simulate_policy
 
@@ -119,13 +119,54 @@ def test_an_unknown_policy_is_told():
         ({"interval_s": -1}, "interval between decisions"),
         ({"work_error": -1}, "error of forecast work"),
         ({"speed_error": float("nan")}, "error of forecast speed"),
-        ({"failure_s": 0}, "mean_between_s should be above 0"),
-        ({"failure_s": 10, "repair_s": 0}, "repair_s should be above 0"),
+        ({"failure_s": 0}, "seconds between two failures of a node should be above 0"),
+        ({"failure_s": 10, "repair_s": 0}, "seconds until a failed node is back should be above 0"),
+        ({"interval_s": "60"}, "interval between decisions should be 0 s or more, not '60'"),
+        ({"work_error": None}, "error of forecast work"),
+        ({"failure_s": "often"}, "above 0, not 'often'"),
+        ({"restart_s": "5"}, "restarts in '5' s"),
+        ({"seed": 1.5}, "seed should be a whole number"),
     ],
 )
 def test_rules_that_cannot_be_are_told(options, words):
     with pytest.raises(InputError, match=words):
         api.simulate([job("a")], "4xGPU", policy="fifo", **options)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "cluster", "policy", "words"),
+    [
+        (None, "4xGPU", "fifo", "Jobs are Job objects in a list, or the path of a CSV file, not None"),
+        ([1, 2], "4xGPU", "fifo", r"not \[1, 2\]"),
+        ([job("a")], None, "fifo", "A cluster is a text such as '16x4xT4', or Machines, not None"),
+        ([job("a")], "4xGPU", 3, "A policy is named by a text such as 'optimus'"),
+    ],
+)
+def test_what_is_of_another_type_is_told(jobs, cluster, policy, words):
+    with pytest.raises(InputError, match=words):
+        api.simulate(jobs, cluster, policy=policy)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"name": None}, "A job is named by a text"),
+        ({"submit_s": "0"}, "is submitted at '0' s"),
+        ({"profile": None}, "has the profile None"),
+        ({"n_devices": "1"}, "asks for '1' devices"),
+        ({"length": "long"}, "has the length 'long'"),
+    ],
+)
+def test_a_job_of_other_types_is_told(wrong, words):
+    right = {"name": "a", "submit_s": 0, "profile": plain_profile("a", 10, 1), "n_devices": 1}
+    with pytest.raises(InputError, match=words):
+        Job(**{**right, **wrong})
+
+
+@pytest.mark.parametrize("wrong", [{"seconds": "x"}, {"n_devices": 0}, {"n_devices": "1"}, {"exponent": 2}])
+def test_a_plain_profile_that_cannot_be_is_told(wrong):
+    with pytest.raises(InputError, match="'a' needs"):
+        plain_profile(**{"name": "a", "seconds": 10, "n_devices": 1, **wrong})
 
 
 def test_a_policy_of_ones_own_is_used():

@@ -72,3 +72,27 @@ def browser():
         opened = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])  # CI runs as root
         yield opened
         opened.close()
+
+
+@pytest.fixture(scope="module")
+def context(browser):
+    made = browser.new_context(viewport={"width": 1280, "height": 900})
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def page(context):
+    """A page whose errors, and whose calls to anybody else, fail the test."""
+    problems = []
+    opened = context.new_page()
+    opened.on("pageerror", lambda error: problems.append(str(error)))
+    opened.on("console", lambda one: problems.append(one.text) if "Content Security" in one.text else None)
+    opened.on("request", lambda one: problems.append(one.url) if not _is_local(one.url) else None)
+    yield opened
+    opened.close()
+    assert problems == []
+
+
+def _is_local(url):
+    return url.startswith(("http://127.0.0.1:", "data:", "blob:"))

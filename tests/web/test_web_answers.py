@@ -1,9 +1,12 @@
 """What the API answers: what the commands answer, in JSON, and one sentence where there is no answer."""
 
 import pytest
+from starlette.testclient import TestClient
 
 import traincast as tc
+from traincast.cli.web_documents import presenters
 from traincast.web.answers import ANSWERS
+from traincast.web.app import make_app
 
 _RUN = {"model": "resnet18", "batch_size": 32, "n_samples": 50_000, "n_epochs": 3}
 _STEP = {"model": "resnet18", "batch_size": 32}
@@ -38,6 +41,21 @@ def test_cards_hold_what_people_came_for(client):
     assert set(rows) == {"total time", "cost", "one step", "memory", "speed"}
     assert rows["cost"]["value"].startswith("$")
     assert rows["memory"]["detail"].startswith("fits in ")
+
+
+def test_a_place_that_is_wrong_does_not_take_the_others_with_it(client):
+    answer = ask(client, "forecast", **_RUN, on=["T4", "T5", "2x4xT4", "g4dn.xlarge"])
+    assert [card["title"] for card in answer["cards"]] == ["T4", "g4dn.xlarge: T4"]
+    assert len(answer["data"]["forecasts"]) == 2
+    assert [one["on"] for one in answer["problems"]] == ["T5", "2x4xT4"]
+    assert answer["problems"][0]["error"].startswith("No device or machine named 'T5'.")
+    assert ask(client, "forecast", **_RUN, on=["T4"])["problems"] == []
+
+
+def test_places_that_are_all_wrong_are_all_named(client):
+    sentence = problem(client, "forecast", **_RUN, on=["T5", "T6"])
+    assert "No device or machine named 'T5'." in sentence
+    assert "No device or machine named 'T6'." in sentence
 
 
 @pytest.mark.parametrize(
@@ -83,16 +101,32 @@ def test_a_model_is_a_name_and_never_a_path(client, model):
 @pytest.mark.parametrize("on", ["/tmp/cluster.toml", "cluster.toml", "this-machine", "4xcluster.toml", "no such GPU"])
 def test_a_place_is_a_name_and_never_a_file(client, on):
     sentence = problem(client, "forecast", model="resnet18", on=[on])
-    assert sentence.startswith(("No device named", f"'{on}' is no place"))
+    assert sentence.startswith(("No device or machine named", f"'{on}' is no place"))
 
 
 @pytest.mark.parametrize(
     ("question", "words"),
     [
-        ({"batch_size": 0}, "batch_size: Input should be greater than or equal to 1."),
-        ({"precision": "int1"}, "precision: Input should be 'fp32'"),
-        ({"on": []}, "on: List should have at least 1 item"),
-        ({"devices": "/etc/passwd"}, "devices: Extra inputs are not permitted."),
+        ({"batch_size": 0}, "Batch (batch_size) should be at least 1, not 0."),
+        ({"batch_size": "many"}, "Batch (batch_size) should be a whole number, not 'many'."),
+        ({"batch_size": 1.5}, "Batch (batch_size) should be a whole number, not 1.5."),
+        ({"batch_size": int("9" * 40)}, "Batch (batch_size) should be at most 1,048,576, not 9999"),
+        ({"batch_size": None}, "Batch (batch_size) should be a whole number, not null."),
+        ({"n_epochs": [3]}, "Epochs (n_epochs) should be a whole number, not a list."),
+        ({"model": ""}, "Model (model) is empty."),
+        ({"model": "🚂" * 81}, "Model (model) should have at most 80 letters."),
+        ({"model": 5}, "Model (model) should be text, not 5."),
+        ({"compiled": "perhaps"}, "'compiled' should be true or false, not 'perhaps'."),
+        ({"precision": "int1"}, "Precision (precision) should be 'fp32', 'tf32', 'amp-fp16', 'amp-bf16' or 'bf16'"),
+        ({"on": []}, "Device or machine (on) should have at least 1 of them."),
+        ({"on": ["T4"] * 9}, "Device or machine (on) should have at most 8 of them, not 9."),
+        ({"on": "T4"}, "Device or machine (on) should be a list, not 'T4'."),
+        ({"on": [""]}, "Device or machine (on.0) is empty."),
+        ({"target": {"log": "log-0", "value": "high"}}, "Target (target.value) should be a number, not 'high'."),
+        ({"target": 0.9}, "Target (target) should be a JSON object, not 0.9."),
+        ({"price_usd_per_hour": -1}, "'price_usd_per_hour' should be above 0, not -1."),
+        ({"devices": "/etc/passwd"}, "'devices' is not a part of this question."),
+        ({"batch_size": 0, "n_epochs": 0}, "not 0. (1 more field is wrong.)"),
         ({"on": ["9999xT4"]}, "'9999xT4' has 9,999 devices: the page answers from 1 to 512."),
         ({"model": "upload-0"}, "The upload 'upload-0' is not kept any more: upload the file again."),
         ({"on": ["2x4xT4"]}, "name the link between them after an @"),
@@ -109,8 +143,52 @@ def test_an_unknown_provider_is_told_which_there_are(client):
 
 def test_what_is_no_json_is_told_so(client):
     reply = client.post("/api/forecast", content=b"\xff\x00{", headers={"content-type": "application/json"})
+    assert reply.status_code == 400
+    assert reply.json() == {"error": "The question cannot be read: it should be a JSON object in UTF-8."}
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "words"),
+    [
+        (b'{"model": ', "application/json", "The question is no JSON: Expecting value, at letter 10."),
+        (b"[" * 60_000, "application/json", "The question cannot be read: it should be a JSON object in UTF-8."),
+        (b'{"batch_size": ' + b"9" * 5000 + b"}", "application/json", "The question cannot be read"),
+        (b'["T4"]', "application/json", "The question should be a JSON object"),
+        (b"model=resnet50", "application/x-www-form-urlencoded", "sent with the content type application/json."),
+        (b'{"model": "resnet50", "on": ["T4"]}', "text/plain", "sent with the content type application/json."),
+        (b"", "application/json", "The question should be a JSON object"),
+    ],
+)
+def test_a_body_of_another_kind_is_told_what_is_read(client, content, kind, words):
+    reply = client.post("/api/forecast", content=content, headers={"content-type": kind})
     assert reply.status_code in (400, 422)
-    assert reply.json()["error"]
+    assert words in reply.json()["error"]
+
+
+def test_what_is_not_there_is_a_sentence_too(client):
+    reply = client.get("/api/nothing")
+    assert (reply.status_code, list(reply.json())) == (404, ["error"])
+    assert reply.json()["error"].startswith("There is nothing at '/api/nothing'")
+    reply = client.delete("/api/models")
+    assert reply.json() == {"error": "DELETE is not answered at /api/models: use GET or POST."}
+    assert (reply.status_code, reply.headers["allow"]) == (405, "GET, POST")
+    reply = client.options("/api/forecast")
+    assert (reply.status_code, reply.headers["allow"], reply.content) == (204, "POST", b"")
+
+
+@pytest.mark.parametrize("path", ["/", "/app.js", "/api/models", "/openapi.json"])
+def test_headers_alone_can_be_asked_for(client, path):
+    reply, whole = client.head(path), client.get(path)
+    assert (reply.status_code, reply.content) == (200, b"")
+    assert reply.headers["content-length"] == whole.headers["content-length"]
+
+
+def test_a_fault_of_the_server_is_told_in_the_same_form(monkeypatch):
+    monkeypatch.setitem(ANSWERS, "memory", lambda _asked, _given: 1 / 0)
+    with TestClient(make_app(presenters()), base_url="http://localhost", raise_server_exceptions=False) as broken:
+        reply = broken.post("/api/memory", json=_STEP)
+    assert reply.status_code == 500
+    assert reply.json() == {"error": "The server failed at this question: that is a fault of ours."}
 
 
 def test_the_same_question_is_worked_on_once(client, monkeypatch):
@@ -130,7 +208,7 @@ def test_a_plan_is_of_steps_as_they_are_run(client):
 
 
 def test_a_price_of_nothing_is_refused_as_the_document_says(client):
-    assert "greater than 0" in problem(client, "forecast", **_STEP, on=["T4"], price_usd_per_hour=0)
+    assert "above 0" in problem(client, "forecast", **_STEP, on=["T4"], price_usd_per_hour=0)
 
 
 def test_a_question_that_is_too_long_is_not_read(client):

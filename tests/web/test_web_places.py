@@ -1,5 +1,7 @@
 """Places that a request names: any text is a place of the tables or an error, and the disk is never asked."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,6 +35,19 @@ def test_whatever_is_let_through_is_a_place_without_any_file(text):
         find_place(place)
     except InputError:
         return  # such as nodes without a link between them
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("p3.2xlrage", "No device or machine named 'p3.2xlrage'. Close names: p3.2xlarge"),
+        ("A100", "'A100' could mean A100-"),
+    ],
+)
+def test_a_name_that_is_not_known_is_told_what_is_near(text, words):
+    with pytest.raises(InputError, match=re.escape(words)) as raised:
+        place_of(text)
+    assert "--devices" not in str(raised.value)  # which is for those who type commands
 
 
 def test_a_machine_stands_for_its_device_where_one_is_asked_for():

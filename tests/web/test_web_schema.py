@@ -1,5 +1,7 @@
 """Whatever the OpenAPI document allows, and what it does not: an answer that the document describes, never a 5xx."""
 
+import json
+
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
@@ -31,6 +33,29 @@ _OTHERS = ("GET /api/models", "GET /api/devices", *(f"POST /api/{what}" for what
 
 def test_the_document_has_every_route(operations):
     assert set(operations) == {*_UPLOADS, *_OTHERS}
+
+
+def test_every_field_is_described_and_every_refusal_has_one_form(client):
+    document = client.get("/openapi.json").json()
+    schemas = document["components"]["schemas"]
+    bare = {
+        f"{name}.{field}"
+        for name, schema in schemas.items()
+        for field, about in schema.get("properties", {}).items()
+        if "description" not in about
+    }
+    operations = [one for path in document["paths"].values() for one in path.values()]
+    bare |= {
+        one["name"] for operation in operations for one in operation.get("parameters", []) if "description" not in one
+    }
+    assert bare == set()
+    forms = {
+        json.dumps(reply["content"]["application/json"]["schema"])
+        for operation in operations
+        for status, reply in operation["responses"].items()
+        if status.startswith("4")
+    }
+    assert forms == {'{"$ref": "#/components/schemas/Problem"}'}
 
 
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])

@@ -128,7 +128,14 @@ class _Bomb:
         ("config.json", b'{"model_type": ', "config.json"),
         ("net.onnx", b"\x00\x01garbage" * 50, "net.onnx"),
         ("cut.trace", b"traincast-trace 1\nabc", "truncated or damaged"),
+        ("bent.trace", b"\x00raincast-trace 1\nabc", "'bent.trace' is no saved trace, or its beginning is damaged"),
+        ("model.py", b"traincast-trace 1\nabc", "is code, and code is never run here"),
+        ("net.onnx", b"traincast-trace 1\nabc", "'net.onnx' is a saved trace, not an ONNX file"),
+        ("net.onnx", b'{"model_type": "bert"}', "'net.onnx' is JSON, not an ONNX file"),
+        ("photo.png", b"\x89PNG\r\n\x1a\n", "'photo.png' is no model that can be read here: upload an ONNX file"),
+        ("model", b"anything", "'model' is no model that can be read here"),
         ("bomb.trace", _BOMB, "'bomb.trace' unpacks to more than 64 MiB, the most that a trace may take."),
+        ("config.json", b'{"a":' * 30_000, "'config.json' is nested more deeply than any model or log is."),
         ("config.json", b" " * 300 + b"[1]", "is no JSON object"),
         ("nothing.onnx", b"", "'nothing.onnx' is empty."),
     ],
@@ -138,7 +145,7 @@ def test_a_bad_file_is_a_clear_message(client, name, content, words):
 
 
 def test_what_takes_too_long_or_too_much_memory_is_ended():
-    config = {"model_type": "gpt2", "n_layer": 100_000, "n_embd": 64, "n_head": 2}
+    config = {"model_type": "gpt2", "n_layer": 1_000, "n_embd": 64, "n_head": 2}
     with TestClient(make_app(presenters(), limits=Limits(reading_s=3.0)), base_url="http://localhost") as hasty:
         assert refused(hasty, "config.json", json.dumps(config)) == "'config.json' took longer than 3 s to read."
     tight = Limits(reading_memory_bytes=200 * 2**20, trace_memory_bytes=2**30)
@@ -166,6 +173,14 @@ def test_a_log_is_continued_to_its_target(client):
     assert answer["data"]["arrival"]["steps"]["p50"] == pytest.approx(617, rel=0.15)  # 0.5 + 4/(1 + k/50) = 0.8
     assert answer["data"]["left_s"]["p50"] == pytest.approx(0.25 * (2000 - 390), rel=0.05)
     assert answer["charts"]
+
+
+def test_advice_is_such_as_a_page_can_follow(client):
+    sentence = refused(client, "config.json", b'{"model_type": "nope"}')
+    assert "has no model type 'nope'" in sentence
+    assert "factory" not in sentence
+    reply = client.post("/api/converge", params={"name": "run.txt"}, content=b"hello\nworld\n")
+    assert reply.json()["error"] == "'run.txt' has no line with a loss or an accuracy that we can find."
 
 
 @pytest.mark.parametrize(
@@ -217,6 +232,79 @@ def test_with_the_log_of_an_earlier_run_a_forecast_tells_when_the_target_is_reac
     assert found["to_target"]["updates"]["p50"] == pytest.approx(617, rel=0.15)  # 0.5 + 4/(1 + k/50) = 0.8
     assert found["to_target"]["total_s"]["p50"] == pytest.approx(617 * found["step_s"], rel=0.2)
     assert "to target" in {row["label"] for row in reply.json()["cards"][0]["rows"]}
+
+
+_BOTH = "step,loss,accuracy\n" + "".join(
+    f"{step},{0.3 + 2.0 / (1 + step / 50):.5f},{0.95 - 0.85 / (1 + step / 60):.5f}\n" for step in range(10, 400, 10)
+)
+
+
+@pytest.mark.parametrize(
+    ("target", "metric", "meant"),
+    [
+        (0.9, None, "accuracy"),
+        (90, None, "accuracy"),  # percent: the loss was never as high
+        (0.9, "loss", "loss"),
+        (0.9, "accuracy", "accuracy"),
+        (1.5, None, "loss"),  # no accuracy, and hardly 1.5 percent
+        (0.1, None, "loss"),  # less than the first accuracy
+    ],
+)
+def test_a_target_is_of_the_accuracy_where_a_log_has_one_and_it_can_be(client, target, metric, meant):
+    asked = {"name": "run.csv", "target": target} | ({} if metric is None else {"metric": metric})
+    reply = client.post("/api/converge", params=asked, content=_BOTH)
+    assert reply.status_code == 200, reply.text
+    answer = reply.json()
+    assert answer["data"]["metric"] == meant
+    assert answer["metrics"] == ["accuracy", "loss"]
+    told = f"'run.csv' has both: the target {target:g} is taken for the {meant}"
+    assert any(note.startswith(told) for note in answer["notes"]) == (metric is None)
+
+
+def test_forecast_and_plan_take_a_target_for_the_same_metric(client):
+    kept = client.post("/api/logs", params={"name": "earlier.csv"}, content=_BOTH).json()
+    question = {"model": "cifar_resnet20", "batch_size": 64, "n_samples": 50_000}
+
+    def plan(**target):
+        asked = {**question, "max_gpus": 1, "max_nodes": 1, "target": {"log": kept["id"], **target}}
+        return client.post("/api/plan", json=asked).json()
+
+    asked = {**question, "on": ["T4"], "target": {"log": kept["id"], "value": 0.85}}
+    found = client.post("/api/forecast", json=asked).json()["data"]["forecasts"][0]
+    assert found["to_target"]["metric"] == "accuracy"
+    for target in ({"value": 0.85}, {"value": 85, "metric": "accuracy"}):
+        assert any("reach an accuracy of 0.85" in note for note in plan(**target)["notes"])
+    warning = "Warning: plans are made for accuracies, and the target is of loss: this is for 1 epoch."
+    assert warning in plan(value=0.85, metric="loss")["notes"]
+
+
+def test_a_plan_to_an_accuracy_takes_as_long_as_that_whatever_epochs_are_given(client):
+    kept = client.post("/api/logs", params={"name": "earlier.csv"}, content=_BOTH).json()
+    asked = {"model": "cifar_resnet20", "batch_size": 64, "n_samples": 50_000, "max_gpus": 1, "max_nodes": 1}
+    asked["target"] = {"log": kept["id"], "value": 0.85}
+    replies = [client.post("/api/plan", json=asked | given) for given in ({}, {"n_epochs": 90})]
+    assert [reply.status_code for reply in replies] == [200, 200], replies[1].text
+    alone, beside = (reply.json() for reply in replies)
+    assert beside["data"] == alone["data"]
+    assert set(beside["notes"]) - set(alone["notes"]) == {"The target takes the place of the 90 epochs."}
+
+
+def test_a_target_that_most_runs_miss_is_told_as_never(client):
+    kept = client.post("/api/logs", params={"name": "earlier.csv"}, content=_BOTH).json()
+    asked = {"model": "cifar_resnet20", "on": ["T4"], "target": {"log": kept["id"], "value": 0.92}}
+    (row,) = (
+        row
+        for row in client.post("/api/forecast", json=asked).json()["cards"][0]["rows"]
+        if row["label"] == "to target"
+    )
+    assert row["value"] == "never"
+    assert row["detail"].endswith(" to never")
+
+
+def test_a_metric_that_a_log_lacks_is_told_which_it_has(client):
+    reply = client.post("/api/converge", params={"name": "run.csv", "metric": "f1", "target": 0.9}, content=_BOTH)
+    assert reply.status_code == 422
+    assert reply.json()["error"].startswith("'run.csv' has no series 'f1': it has loss (train), accuracy (train).")
 
 
 def test_a_log_that_is_none_is_not_kept(client):

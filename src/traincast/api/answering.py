@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from traincast.api.arguments import checked
 from traincast.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from traincast.trace.trace import Trace
 
 
+@checked
 def answer(
     forecast: Forecast,
     *,
@@ -37,6 +39,7 @@ def answer(
     return found
 
 
+@checked
 def answers(
     model: str | Path | Trace,
     on: Sequence[str],
@@ -60,6 +63,7 @@ def answers(
     return _answers(forecast_many(trace, list(on), list(batch_sizes), **options).forecasts(), grid, pue, status)
 
 
+@checked
 def answer_job(path: str | Path) -> tuple[Answer, ...]:
     """The answers to a job file, one a place and batch size that it names."""
     from traincast.planning.job import read_job

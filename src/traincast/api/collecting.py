@@ -47,6 +47,16 @@ class Collection:
     runs: tuple[CollectedRun, ...]
     n_left: int
 
+    @property
+    def n_failed(self) -> int:
+        """Runs that could not be trained to their end."""
+        return sum(run.n_steps is None for run in self.runs)
+
+    @property
+    def is_in_vain(self) -> bool:
+        """Whether all runs were tried and none came to its end."""
+        return not self.n_left and self.n_failed == len(self.runs)
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "folder": str(self.folder),

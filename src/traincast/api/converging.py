@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from traincast.convergence.curves.curve import Curve
     from traincast.convergence.curves.schedule import LearningRate
     from traincast.convergence.logs.log import Log
+    from traincast.convergence.logs.reading import Reading
     from traincast.convergence.watching import Status
     from traincast.forecasting.forecast import Forecast
 
@@ -77,15 +78,17 @@ def converge(
     """
     from traincast.api.logs import read_log
     from traincast.convergence.asked import Asked, length_for, series_for
-    from traincast.convergence.curves.points import clean
+    from traincast.convergence.counting import count
+    from traincast.convergence.curves.points import FEWEST, clean
     from traincast.convergence.from_loss import relation_for
     from traincast.convergence.logs.log import Log
+    from traincast.convergence.logs.reading import Reading
     from traincast.convergence.watching import status_of
 
-    known = log if isinstance(log, Log) else read_log(log, **dict(reading or {}))
-    siblings, others = (
-        [one for given in some for one in _others(given, log, reading or {})] for some in (like, relation_from)
-    )
+    how = {"metric": metric, **_reading(reading)}
+    known = log if isinstance(log, Log) else read_log(log, **how)
+    run, _ = how.pop("run", None), how.pop("on_progress", None)
+    siblings, others = (other_logs(some, log, Reading(**how), run) for some in (like, relation_from))
     step_s, step_log_sd, usd = _expected(step, usd_per_hour, known)
     asked = Asked(
         metric=metric,
@@ -99,12 +102,18 @@ def converge(
         step_log_sd=step_log_sd,
         prefers_clock=step is None,
         usd_per_hour=usd,
-        like=tuple(siblings),
-        relation_from=tuple(others),
+        like=siblings,
+        relation_from=others,
     )
     # What a run that is watched may still write is told here: too few points, and the steps of an epoch.
     if relation_for(known, asked) is None:
         series = series_for(known, asked)
+        if series.divergence is not None and len(series) < FEWEST:
+            since = f"{known.unit} {count(series.divergence.first_step, known.unit)}"
+            raise InputError(
+                f"'{series.name}' of '{known.path}' is not finite since {since}: it diverged before there were the "
+                f"{FEWEST} points that a curve needs."
+            )
         clean(series.steps, series.values)
     if n_epochs is not None and length_for(known, asked) is None:
         raise InputError(
@@ -114,27 +123,54 @@ def converge(
     return status_of(known, asked)
 
 
-def _others(given: Log | str | Path, log: Log | str | Path, reading: Mapping[str, Any]) -> list[Log]:
-    """All runs of a file, but not the one that is asked about."""
-    from traincast.convergence.logs.log import Log
-    from traincast.convergence.logs.reading import Reading, read_runs
+def other_logs(
+    some: Sequence[Log | str | Path], log: Log | str | Path, reading: Reading, run: str | None
+) -> tuple[Log, ...]:
+    """All runs of these files, but not the one that is asked about."""
+    from traincast.convergence.given import several
 
-    if isinstance(given, Log):
-        return [given]
-    how = {name: value for name, value in reading.items() if name not in ("run", "on_progress")}
-    runs = read_runs(given, Reading(**how))
-    is_same = not isinstance(log, Log) and Path(given).resolve() == Path(log).resolve()
-    return [runs.log(name) for name in runs.sheets if not (is_same and name == (reading.get("run") or ""))]
+    return tuple(one for other in several("The logs of other runs", some) for one in _others(other, log, reading, run))
+
+
+def _others(other: Log | str | Path, log: Log | str | Path, reading: Reading, run: str | None) -> list[Log]:
+    from traincast.convergence import given
+    from traincast.convergence.logs.log import Log
+    from traincast.convergence.logs.reading import read_runs
+
+    if isinstance(other, Log):
+        return [other]
+    file = given.path("A log", other)
+    runs = read_runs(file, reading)
+    is_same = not isinstance(log, Log) and file.resolve() == Path(log).resolve()
+    found = [runs.log(name) for name in runs.sheets if not (is_same and name == (run or ""))]
+    if not found:
+        raise InputError(f"'{file}' is the run that is asked about: name the logs of other runs.")
+    return found
+
+
+def _reading(reading: Mapping[str, Any] | None) -> dict[str, Any]:
+    """How the log is to be read: options of `read_log`."""
+    import inspect
+
+    from traincast.api.logs import read_log
+
+    known = [name for name in inspect.signature(read_log).parameters if name != "path"]
+    if reading is not None and not (isinstance(reading, Mapping) and set(reading) <= set(known)):
+        raise InputError(f"reading= should have options of read_log ({', '.join(known)}), not {reading!r}.")
+    return dict(reading or {})
 
 
 def _expected(
     step: Forecast | float | None, usd_per_hour: float | None, log: Log
 ) -> tuple[float | None, float, float | None]:
     """Seconds of what the log counts, steps or epochs, how sure they are, and the price of an hour."""
+    from traincast.convergence.given import number
     from traincast.lognormal import log_sd_of
 
-    if step is None or isinstance(step, (int, float)):
-        return None if step is None else float(step), 0.0, usd_per_hour
+    if step is None:
+        return None, 0.0, usd_per_hour
+    if isinstance(step, int | float) or not hasattr(step, "step_s"):
+        return number("The time of a step", step), 0.0, usd_per_hour
     what = "epoch_s" if log.counts_epochs else "step_s"
     expected_s = getattr(step, what)
     if expected_s is None:

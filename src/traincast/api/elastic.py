@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from traincast.errors import UnknownModelError
+
 if TYPE_CHECKING:
     from traincast.launch.elastic_history import JobOutcome
     from traincast.launch.elastic_job import ElasticJob
@@ -27,10 +29,11 @@ def schedule(
     on_event: OnEvent | None = None,
 ) -> list[JobOutcome]:
     """Train all jobs (or those of a CSV file) for real; a worker is one CPU. See `run_schedule`."""
-    from traincast.launch.elastic_job import read_elastic_jobs
+    from traincast.launch.elastic_job import ElasticJob, read_elastic_jobs
     from traincast.launch.elastic_run import run_schedule
+    from traincast.scheduling.values import jobs_in
 
-    found = read_elastic_jobs(jobs) if isinstance(jobs, str | Path) else list(jobs)
+    found = read_elastic_jobs(jobs) if isinstance(jobs, str | Path) else jobs_in(jobs, ElasticJob)
     return run_schedule(
         found,
         [forecast_of(job, restart_s=restart_s) for job in found],
@@ -56,7 +59,10 @@ def forecast_of(job: ElasticJob, *, restart_s: float = RESTART_S) -> Job:
     from traincast.scheduling.profile import CountProfile
 
     data = load_dataset("digits").train
-    meta_model(job.model, data.n_classes)  # raises for what no recipe trains
+    try:
+        meta_model(job.model, data.n_classes)
+    except UnknownModelError as error:  # what no recipe trains
+        raise UnknownModelError(f"Job '{job.name}': {error}") from None
     trace = load_model(job.model, n_classes=data.n_classes, image_size=data.image_side)
     n_steps = -(-data.n_samples // job.batch_size) * job.n_epochs
     seconds = []

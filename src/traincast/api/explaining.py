@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from traincast.api.arguments import checked
 from traincast.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ _TOLD = {
 }
 
 
+@checked
 def explain(
     model: str | Path | Trace,
     on: str,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -25,13 +26,9 @@ def forecaster(machines: Machines) -> Forecaster:
 
         key = (model, batch_size, n_samples, n_epochs)
         if key not in known:
-            most = max(machines.n_devices_of(kind) for kind in machines.types)
-            known[key] = ForecastProfile(
-                name=model,
-                max_devices=min(most, batch_size),
-                kinds=machines.types,
-                total_s=_Seconds(machines, *key).total_s,
-            )
+            seconds = _Seconds(machines, *key)
+            kinds, most = seconds.room()
+            known[key] = ForecastProfile(name=model, max_devices=most, kinds=kinds, total_s=seconds.total_s)
         return known[key]
 
     return forecast
@@ -39,7 +36,11 @@ def forecaster(machines: Machines) -> Forecaster:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Seconds:
-    """Of one training on any placement. Where a batch does not fit, it is shared by twice as many passes."""
+    """Of one training on any placement.
+
+    Where a batch does not fit, twice as many passes share it, down to one sample of each device a pass. Where they
+    cannot share it evenly, each counts as the fullest.
+    """
 
     machines: Machines
     model: str
@@ -48,36 +49,59 @@ class _Seconds:
     n_epochs: int
     _known: dict[tuple[str, Shape], float] = field(default_factory=dict)
 
+    def room(self) -> tuple[tuple[str, ...], int]:
+        """Types of device that it fits on, and how many it can use: all of them, or else as many as it fits on.
+
+        What one device holds may be too much for each of two, which also hold what they tell each other.
+        """
+        there = {kind: min(self.machines.n_devices_of(kind), self.batch_size) for kind in self.machines.types}
+        fitting = {kind: self._most(kind, n) for kind, n in there.items()}
+        whole = {kind: n for kind, n in fitting.items() if n == there[kind]}
+        most = max((whole or fitting).values())
+        if not most:
+            kinds = " or ".join(self.machines.types)
+            raise InputError(f"'{self.model}' does not fit on {kinds}, even with one sample at a time.")
+        return tuple(whole or (kind for kind, n in fitting.items() if n == most)), most
+
     def total_s(self, kind: str, shape: Shape) -> float:
         """The order of its nodes does not matter."""
         ordered = tuple(sorted(shape, reverse=True))
         if (kind, ordered) not in self._known:
-            if not any(own == kind for own, _ in self._known):  # at first all that policies ask about, in one sweep
-                most = min(self.machines.n_devices_of(kind), self.batch_size)
-                self._work_out(kind, [self.machines.fewest_nodes(kind, n) for n in range(1, most + 1)])
-            if (kind, ordered) not in self._known:
-                self._work_out(kind, [ordered])
+            self._work_out(kind, [ordered])
         return self._known[kind, ordered]
 
+    def _most(self, kind: str, n_devices: int) -> int:
+        """So many of them it fits on. All that policies ask about is worked out in one sweep."""
+        shapes = [self.machines.fewest_nodes(kind, n) for n in range(1, n_devices + 1)]
+        self._work_out(kind, shapes)
+        return next((n for n, shape in enumerate(shapes) if not math.isfinite(self._known[kind, shape])), n_devices)
+
     def _work_out(self, kind: str, shapes: Sequence[Shape]) -> None:
+        """Endless where a batch does not fit, however many passes share it."""
         from traincast.api.forecasts import forecast_many
         from traincast.api.models import load_model
 
         cluster, trace = _cluster(self.machines, kind), load_model(self.model)
+        n_steps = -(-self.n_samples // self.batch_size) * self.n_epochs
         left, n_passes = list(shapes), 1
         while left:
-            asked = [shape for shape in left if sum(shape) * n_passes <= self.batch_size]
-            if not asked:
-                raise InputError(f"'{self.model}' does not fit on {kind}, whatever the passes that share its batch.")
-            options = {"n_samples": self.n_samples, "n_epochs": self.n_epochs, "accumulation_steps": n_passes}
-            places = [replace(cluster, placement=shape, name=f"{shape} of {cluster.name}") for shape in asked]
-            answers = forecast_many(trace, places, [self.batch_size], **options).forecasts()
-            for shape, answer in zip(asked, answers, strict=True):
-                if answer.fits:
-                    assert answer.total_s is not None
-                    self._known[kind, shape] = answer.total_s
-                    left.remove(shape)
+            for (n_own, batch_size), asked in self._alike(left, n_passes).items():
+                places = [replace(cluster, placement=shape, name=f"{shape} of {cluster.name}") for shape in asked]
+                answers = forecast_many(trace, places, [batch_size], accumulation_steps=n_own).forecasts()
+                for shape, answer in zip(asked, answers, strict=True):
+                    if answer.fits or answer.question.micro_batch_size == 1:
+                        self._known[kind, shape] = answer.step_s * n_steps if answer.fits else math.inf
+                        left.remove(shape)
             n_passes *= 2
+
+    def _alike(self, shapes: Sequence[Shape], n_passes: int) -> dict[tuple[int, int], list[Shape]]:
+        """Placements by their number of passes and the batch that these share evenly."""
+        found: dict[tuple[int, int], list[Shape]] = {}
+        for shape in shapes:
+            n_own = min(n_passes, -(-self.batch_size // sum(shape)))
+            share = max(-(-self.batch_size // n_own), sum(shape))
+            found.setdefault((n_own, n_own * share), []).append(shape)
+        return found
 
 
 def _cluster(machines: Machines, kind: str) -> Cluster:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from traincast.api.arguments import checked
 from traincast.api.models import load_model
 from traincast.errors import InputError
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from traincast.trace.trace import Trace
 
 
+@checked
 def forecast(
     model: str | Path | Trace,
     on: str | Cluster,
@@ -81,6 +83,7 @@ def forecast(
     return forecast_step(question)
 
 
+@checked
 def forecast_many(
     model: str | Path | Trace, on: Sequence[str | Cluster], batch_sizes: Sequence[int], **options: Any
 ) -> Sweep:
@@ -92,6 +95,7 @@ def forecast_many(
     return run(_questions(model, on, batch_size=batch_sizes[0], **options), batch_sizes)
 
 
+@checked
 def scale(
     model: str | Path | Trace,
     on: str | Cluster,
@@ -153,6 +157,7 @@ def scale(
     return run(replace(question, strategy=chosen), places, batches)
 
 
+@checked
 def scale_many(
     model: str | Path | Trace,
     on: Sequence[str | Cluster],
@@ -180,6 +185,7 @@ def scale_many(
     return run(questions, places, [choose_strategy(name) for name in strategies], batch_sizes)
 
 
+@checked
 def _questions(
     model: str | Path | Trace,
     places: Sequence[str | Cluster],
@@ -204,7 +210,7 @@ def _questions(
 
     chosen = make_method(method, layout=layout, ppp=ppp)
     chosen_strategy = find_strategy(strategy)
-    found_host = find_host(host or DEFAULT_HOST)
+    found_host = find_host(DEFAULT_HOST if host is None else host)
     assumed = []
     if method == "paleo" and ppp is None:
         assumed.append("Paleo with a PPP of 1 reaches the datasheet's peaks, which no device does: too fast.")

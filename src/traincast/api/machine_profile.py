@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from traincast.errors import UnknownDeviceError
+from traincast.units import show_things
 
 if TYPE_CHECKING:
     from traincast.hardware.device import Device
@@ -24,6 +25,7 @@ def cpu_profile(fitted: FittedPrices) -> Device:
     machine, environment = read_machine(), read_environment("cpu")
     price_s, clock_mhz = fitted.price_s, environment.clocks.get("cpu_mhz")
     n_steps = len(fitted.held_out_log_errors)
+    threads = show_things(environment.n_threads, "thread")
     return Device(
         name=environment.device,
         kind="cpu",
@@ -38,7 +40,7 @@ def cpu_profile(fitted: FittedPrices) -> Device:
         boost_clock_hz=clock_mhz * 1e6 if isinstance(clock_mhz, float) else None,
         prices=tuple(sorted({**price_s, "bytes.fresh": machine.fresh_byte_s}.items())),
         price_log_sd=fitted.log_sd,
-        source=f"{_made_by()}, torch {environment.versions['torch']}, {environment.n_threads} threads, {n_steps} steps",
+        source=f"{_made_by()}, torch {environment.versions['torch']}, {threads}, {n_steps} steps",
         notes="Measured in fp32 on CPU tensors; fp32 is what large matrix products sustain.",
     )
 
@@ -55,7 +57,7 @@ def shared_profile(whole: Device, together: DdpFit, n_processes: int, n_threads:
         link_bytes_per_s=together.bytes_per_s,
         link_latency_s=together.latency_s,
         waiting_fraction=together.waiting_fraction,
-        source=f"{_made_by()}, {n_processes} processes of {n_threads} threads",
+        source=f"{_made_by()}, {n_processes} processes of {show_things(n_threads, 'thread')}",
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from traincast.api.arguments import checked
 from traincast.api.runnables import runnable_from, runnable_of
 from traincast.errors import InputError, TraincastError
 from traincast.hardware.host import THIS_MACHINE
@@ -17,11 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from traincast.forecasting.forecast import Forecast
+    from traincast.measurement.environment import Environment
     from traincast.measurement.epoch import EpochMeasurement
     from traincast.measurement.measured import Measurement
     from traincast.measurement.processes.result import ProcessesMeasurement
 
 
+@checked
 def measure(
     module: Any,
     example: Any = None,
@@ -72,6 +75,7 @@ def measure_named(model: str | Path, options: Mapping[str, Any], **settings: Any
     return measure_step(runnable, **settings)
 
 
+@checked
 def measure_epoch(
     module: Any,
     loader: Iterable[Any],
@@ -153,7 +157,7 @@ def measure_named_epoch(
 
 
 def forecast_of(
-    measured: Measurement | ProcessesMeasurement, model: str | Path, **options: Any
+    measured: Measurement | EpochMeasurement | ProcessesMeasurement, model: str | Path, **options: Any
 ) -> tuple[Forecast | None, str]:
     """What traincast says about the step that was measured; where it cannot say anything, None and why."""
     from traincast.api.forecasts import forecast
@@ -175,14 +179,17 @@ def forecast_of(
     return answer, ""
 
 
-def _place_of(measured: Measurement | ProcessesMeasurement) -> str:
-    """As a forecast names it. Processes share this machine; a GPU is called what its driver calls it, or calibrated."""
-    device = measured.environment.device
-    if measured.environment.device_kind == "cpu":
-        device = THIS_MACHINE
-    else:
-        own = read_profile(of_gpu=True)
-        device = THIS_GPU if own is not None and own.name == device else device
+def device_of(environment: Environment) -> str:
+    """As a forecast names it: this machine; a GPU is called what its driver calls it, or calibrated."""
+    if environment.device_kind == "cpu":
+        return THIS_MACHINE
+    own = read_profile(of_gpu=True)
+    return THIS_GPU if own is not None and own.name == environment.device else environment.device
+
+
+def _place_of(measured: Measurement | EpochMeasurement | ProcessesMeasurement) -> str:
+    """As a forecast names it. Processes share this machine."""
+    device = device_of(measured.environment)
     n_devices, n_local = (getattr(measured, name, 1) for name in ("n_processes", "n_local"))
     if n_local != n_devices:
         raise InputError(f"the {n_devices} processes ran on several machines, which --on can describe and we cannot.")

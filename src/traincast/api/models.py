@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from traincast.api.arguments import checked
 from traincast.errors import InputError, MissingExtraError
 from traincast.trace.trace import Trace
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from traincast.memory.estimate import StepMemory
 
 
+@checked
 def capture(
     module: Any,
     example: Any,
@@ -62,6 +64,7 @@ def load_model(model: str | Path | Trace, **options: Any) -> Trace:
     )
 
 
+@checked
 def estimate_memory(
     model: str | Path | Trace,
     batch_size: int,
@@ -78,6 +81,8 @@ def estimate_memory(
     from traincast.hardware.machines import find_single_device
     from traincast.memory.estimate import step_memory
 
+    if devices is not None and on is None:
+        raise InputError("A file of devices is read to look one up: give the name of that device, too.")
     trace = load_model(model)
     settings = trace.defaults.override(precision, optimizer)
     device = find_single_device(on, devices_file=devices) if on is not None else None

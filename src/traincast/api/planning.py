@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from traincast.api.arguments import checked
 from traincast.api.models import load_model
 from traincast.errors import InputError
+from traincast.units import shown_or_never
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,6 +27,7 @@ CHECKPOINT_BYTES_PER_S = 125 * 2**20  # what a gp3 disk of AWS writes unless one
 _OLD_DAYS = 365
 
 
+@checked
 def plan(
     model: str | Path | Trace,
     *,
@@ -87,6 +90,10 @@ def plan(
         devices_file=devices,
     )
     length, told = _length(n_samples, n_epochs, usual, noise_scale, target_accuracy, curve)
+    if noise_scale is not None and noise_scale >= 0 and set(space.batch_sizes) == {usual}:
+        raise InputError(
+            "A noise scale tells what other batch sizes need: give batch sizes to choose from (--batch-sizes), too."
+        )
     terms = _terms(run, spot, setup_s, interruptions_per_day, checkpoint_bytes_per_s, offers)
     remarks += told
     if batch_size is None and not batch_sizes:
@@ -132,7 +139,7 @@ def _run(
     from traincast.planning.space import Run
 
     chosen = make_method(method, layout=layout, ppp=ppp)
-    found_host = find_host(host or DEFAULT_HOST)
+    found_host = find_host(DEFAULT_HOST if host is None else host)
     trace = load_model(model)
     return Run(
         trace=trace,
@@ -182,6 +189,11 @@ def _length(
     if (target_accuracy is None) != (curve is None):
         missing = "curve, the log of an earlier run" if curve is None else "target_accuracy"
         raise InputError(f"A target and a curve go together: give {missing}, too.")
+    if target_accuracy is not None and n_epochs != 1:
+        raise InputError(
+            f"A target accuracy takes the place of the epochs, and both were given ({target_accuracy:g} and "
+            f"{n_epochs:,} epochs): leave one out."
+        )
     if target_accuracy is None or curve is None:
         return Length(n_samples=n_samples, n_epochs=n_epochs, at_batch=usual, noise_scale=noise_scale), []
     epochs, log_sd, probability, told = _epochs_to(target_accuracy, curve, usual / n_samples)
@@ -216,7 +228,7 @@ def _epochs_to(target: float, curve: Log | str | Path, epochs_per_step: float) -
         )
     # Where a tenth never gets there, the lower half tells how wide the distribution is.
     log_sd = log_sd_of(found.p10, found.p90 if math.isfinite(found.p90) else found.p50**2 / found.p10)
-    spread = f"p10 {found.p10:.3g}, p90 {found.p90:.3g}"
+    spread = f"p10 {found.p10:.3g}, p90 {shown_or_never(found.p90, '{:.3g}'.format)}"
     told = f"By the curve of the log {found.p50:.3g} epochs reach an accuracy of {target:g} ({spread})."
     return found.p50, log_sd, status.arrival.probability, [told]
 
@@ -241,13 +253,18 @@ def _terms(
     per_day = dict(assumed())
     if interruptions_per_day is not None:
         per_day = dict.fromkeys((offer.provider for offer in offers), interruptions_per_day)
-    return Terms(
+    terms = Terms(
         with_spot=spot,
         setup_s=setup_s,
         checkpoint_bytes=checkpoint_bytes(graph),
         checkpoint_bytes_per_s=checkpoint_bytes_per_s,
         per_day=per_day,
     )
+    if not spot and (interruptions_per_day is not None or checkpoint_bytes_per_s != CHECKPOINT_BYTES_PER_S):
+        raise InputError(
+            "Only spot machines are interrupted and write checkpoints: ask for spot machines (--spot), too."
+        )
+    return terms
 
 
 def _old(offers: tuple[Machine, ...]) -> list[Machine]:

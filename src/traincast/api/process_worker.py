@@ -6,7 +6,7 @@ import json
 import os
 import sys
 
-from traincast.launch.torchrun import end_with_launcher, report_error, report_progress, report_result
+from traincast.launch.torchrun import end_with_launcher, report_error, report_partial, report_progress, report_result
 
 
 def main() -> None:
@@ -17,7 +17,11 @@ def main() -> None:
     from traincast.measurement.processes.group import is_loss_of_another, leave
 
     try:
-        answer = run_task(json.loads(sys.argv[1]), on_progress=report_progress if rank == 0 else None)
+        answer = run_task(
+            json.loads(sys.argv[1]),
+            on_progress=report_progress if rank == 0 else None,
+            on_partial=report_partial if rank == 0 else None,
+        )
     except Exception as error:  # whatever it was is told to the launcher, and ends this process as it would have
         report_error(error, rank=rank, is_consequence=is_loss_of_another(error))
         raise

@@ -32,11 +32,13 @@ def measure_processes(
     timeout_s: float = TIMEOUT_S,
     options: Mapping[str, int | str] | None = None,
     on_progress: OnProgress | None = None,
+    on_round: Callable[[ProcessesMeasurement], None] | None = None,
 ) -> ProcessesMeasurement:
     """Real data-parallel steps of a model: a zoo name (with its `options`) or "file.py:factory".
 
     `batch_size` is of all processes together. With `n_processes`, torchrun starts them here, with an equal share of the
-    cores each. With None, this process is one of those that the user's torchrun started.
+    cores each, and Ctrl-C ends them with the rounds that were made until then. With None, this process is one of those
+    that the user's torchrun started, and `on_round` hears what is known after each round.
     """
     _need_torch()
     from traincast.measurement.measure import check_count_of
@@ -72,6 +74,7 @@ def measure_processes(
             precision=precision,
             n_steps=n_steps,
             on_progress=on_progress,
+            on_round=on_round,
         )
 
 
@@ -81,8 +84,12 @@ def measure_all_reduce(
     device: str = "cpu",
     timeout_s: float = TIMEOUT_S,
     on_progress: OnProgress | None = None,
+    on_round: Callable[[AllReduceMeasurement], None] | None = None,
 ) -> AllReduceMeasurement:
-    """The link between the processes: all-reduces from 4 KiB to 64 MiB, and the latency and bandwidth behind them."""
+    """The link between the processes: all-reduces from 4 KiB to 64 MiB, and the latency and bandwidth behind them.
+
+    Processes, Ctrl-C and `on_round` are those of `measure_processes`.
+    """
     from traincast.measurement.processes.link_result import AllReduceMeasurement
     from traincast.measurement.processes.share import check_count
 
@@ -95,7 +102,7 @@ def measure_all_reduce(
     from traincast.measurement.processes.group import join, losses_told
 
     with losses_told():
-        return run_all_reduces(join(device, timeout_s=timeout_s), on_progress=on_progress)
+        return run_all_reduces(join(device, timeout_s=timeout_s), on_progress=on_progress, on_round=on_round)
 
 
 def time_together(
@@ -123,10 +130,14 @@ def time_together(
         return run_together(join("cpu", timeout_s=timeout_s), Effort.from_dict(effort), on_progress=on_progress)
 
 
-def run_task(task: dict[str, Any], *, on_progress: OnProgress | None) -> dict[str, Any]:
+def run_task(
+    task: dict[str, Any], *, on_progress: OnProgress | None, on_partial: Callable[[dict[str, Any]], None] | None
+) -> dict[str, Any]:
     """What `_launch` asked for, in one of the processes that it started."""
     asked = {**task, "on_progress": on_progress}
     run = {"steps": measure_processes, "all-reduce": measure_all_reduce, "benchmarks": time_together}[asked.pop("kind")]
+    if on_partial is not None and run is not time_together:  # half of a calibration is of no use
+        asked["on_round"] = lambda known: on_partial(known.to_dict())
     return run(**asked).to_dict()  # type: ignore[operator]  # one of three functions with arguments of their own
 
 

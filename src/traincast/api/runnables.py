@@ -60,12 +60,12 @@ def runnable_from(module: Any, example: Any, loss: Callable[[Any, Any], Any] | N
     return _runnable(type(module).__name__, copied, _made_from(example), loss)
 
 
-def require_torch(what: str) -> None:
-    """One sentence where it is not installed."""
+def require_torch(what: str, *, extra: str = "torch") -> None:
+    """One sentence where it is not installed, with the extra that brings it and all else that is needed."""
     try:
         import torch  # noqa: F401
     except ImportError as error:
-        raise MissingExtraError(what, extra="torch") from error
+        raise MissingExtraError(what, extra=extra) from error
 
 
 def _runnable(

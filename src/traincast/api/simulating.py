@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from traincast.errors import InputError
 
@@ -86,14 +86,18 @@ def simulate_many(
 ) -> Comparison:
     """Several policies on the same jobs, over `n_seeds` seeds; options are those of `simulate`."""
     from traincast.scheduling.compare import compare
-    from traincast.scheduling.machines import find_machines
+    from traincast.scheduling.machines import Machines, find_machines
     from traincast.scheduling.policies.registry import make_policy
     from traincast.scheduling.simulator import Rules
 
     if not policies:
         raise InputError("A comparison needs at least one policy.")
-    chosen = [make_policy(one) if isinstance(one, str) else one for one in policies]
+    if isinstance(policies, str):
+        raise InputError(f"Several policies are a list, as in ['{policies}'], not a text.")
+    chosen = [make_policy(one) if isinstance(one, str) else _policy(one) for one in policies]
     machines = find_machines(cluster) if isinstance(cluster, str) else cluster
+    if not isinstance(machines, Machines):
+        raise InputError(f"A cluster is a text such as '16x4xT4', or Machines, not {cluster!r}.")
     rules = Rules(
         interval_s=interval_s,
         failures=_failures(failure_s, repair_s, checkpoint_s),
@@ -105,6 +109,14 @@ def simulate_many(
     return compare(found, machines, chosen, rules, n_seeds=n_seeds)
 
 
+def _policy(given: object) -> Policy:
+    if not all(hasattr(given, name) for name in ("name", "adapts_batch", "is_random", "fresh", "decide", "wakes_s")):
+        raise InputError(
+            f"A policy is named by a text such as 'optimus', or has the methods of one; {given!r} has not."
+        )
+    return cast("Policy", given)
+
+
 def _failures(failure_s: float | None, repair_s: float | None, checkpoint_s: float | None) -> Failures | None:
     from traincast.scheduling.failures import Failures
 
@@ -113,7 +125,10 @@ def _failures(failure_s: float | None, repair_s: float | None, checkpoint_s: flo
     if failure_s is not None:
         return Failures(mean_between_s=failure_s, **options)
     if options:
-        raise InputError(f"Without failures of nodes, {' and '.join(options)} mean nothing: give failure_s too.")
+        raise InputError(
+            "How long a repair takes and how often jobs are saved matter only if nodes fail: give the seconds between "
+            "failures too (--failure, failure_s)."
+        )
     return None
 
 
@@ -127,15 +142,19 @@ def _jobs(
     from dataclasses import replace
 
     from traincast.api.forecast_jobs import forecaster
+    from traincast.scheduling.job import Job
     from traincast.scheduling.jobs_file import read_jobs
     from traincast.scheduling.pollux_tables import KIND, read_applications
+    from traincast.scheduling.values import jobs_in
 
     if isinstance(jobs, str | Path):
         spelled = next((kind for kind in machines.types if kind.casefold() == KIND.casefold()), KIND)
+        if not isinstance(tables, str | Path | None):
+            raise InputError(f"Tables are the path of a folder, not {tables!r}.")
         applications = None if tables is None else read_applications(Path(tables), spelled)
         found = read_jobs(jobs, applications=applications, workload=workload, forecast=forecaster(machines))
     elif tables is not None or workload is not None:
         raise InputError("Tables and a workload belong to a file of jobs, and these are Job objects.")
     else:
-        found = list(jobs)
+        found = jobs_in(jobs, Job)
     return found if restart_s is None else [replace(job, restart_s=restart_s) for job in found]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from traincast.report.table import Column, Row, Table
-from traincast.units import show_count, show_duration, show_usd
+from traincast.units import show_count, show_duration, show_usd, shown_or_never
 
 if TYPE_CHECKING:
     from traincast.convergence.answer import Range
@@ -76,11 +75,6 @@ def show_kg(value_kg: float) -> str:
 def show_watts(value_w: float) -> str:
     """56.0 reads '56.0 W'."""
     return show_count(value_w, "W")
-
-
-def shown_or_never(value: float, show: Callable[[float], str]) -> str:
-    """What is infinitely far does not happen."""
-    return "never" if math.isinf(value) else show(value)
 
 
 def _row(title: str, found: Range, show: Callable[[float], str]) -> Row:

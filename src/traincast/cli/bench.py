@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from traincast.cli.options import AsJson, HtmlFile
+from traincast.cli.options import AsJson, HtmlFile, PngFile
 
 if TYPE_CHECKING:
     from traincast.measurement.campaign import Progress
-    from traincast.report.document import Document
 
 
 def bench(
@@ -34,12 +33,14 @@ def bench(
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Do again what could not be done.")] = False,
     as_json: AsJson = False,
     html: HtmlFile = None,
+    png: PngFile = None,
 ) -> None:
     """How long do random layers, or single ops, take here? Resumable: the same line again does what is missing.
 
     Example: traincast bench layers --rows 2000 --store measured.db
     """
     from traincast.api.benchmarks import bench as run_bench
+    from traincast.cli.bench_document import bench_document
     from traincast.cli.counted import counted
     from traincast.cli.show import show
 
@@ -70,31 +71,8 @@ def bench(
     if latest:
         name = campaign or what
         data = {"store": str(store), "campaign": name, **asdict(latest[0])}
-        show(_document(what, store, name, latest[0]), as_json=as_json, html=html, data=data)
+        document = bench_document(what, store, name, latest[0], has_charts=html is not None or png is not None)
+        show(document, as_json=as_json, html=html, png=png, data=data)
     if is_stopped:
         typer.echo(f"Stopped. What is done is in '{store}'; the same command again does the rest.", err=True)
         raise typer.Exit(130)
-
-
-def _document(what: str, store: Path, campaign: str, progress: "Progress") -> "Document":
-    from traincast.report.document import Document
-    from traincast.report.table import Column, Table
-
-    counts = (
-        ("n_now", "now", progress.n_now),
-        ("n_before", "before", progress.n_before),
-        ("n_elsewhere", "by others", progress.n_elsewhere),
-        ("n_failed", "of these failed", progress.n_failed),
-        ("n_left", "left", progress.n_left),
-    )
-    table = Table(
-        title="Records",
-        columns=tuple(Column(key=key, header=header, show="integer") for key, header, _ in counts),
-        rows=(tuple(value for *_, value in counts),),
-    )
-    notes = ("Those that failed are stored with the reason; --retry-failed does them again.",)
-    return Document(
-        title=f"{progress.n_done:,} of {progress.n_tasks:,} {what} are in '{store}', campaign '{campaign}'",
-        tables=(table,),
-        notes=notes if progress.n_failed else (),
-    )

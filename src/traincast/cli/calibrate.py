@@ -35,9 +35,8 @@ def calibrate(
     from traincast.hardware.device_table import device_toml
     from traincast.report.files import check_writable, write_file
 
-    for path in (export, html, png):
-        if path is not None:
-            check_writable(path)
+    if export is not None:
+        check_writable(export)
     not_kept = None
     with ProgressBar("Calibrating") as bar:
         try:

@@ -18,30 +18,14 @@ def converge(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Logs of training runs: CSV, JSONL, ...")],
     target: of_log.Target = None,
     metric: of_log.MetricName = None,
-    relation_from: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--relation-from",
-            metavar="FILE",
-            help="Logs with loss and accuracy: tell the accuracy from the loss.",
-            show_default=False,
-        ),
-    ] = None,
-    like: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--like",
-            metavar="FILE",
-            help="Logs of whole runs of the same kind: continue this one as they went.",
-            show_default=False,
-        ),
-    ] = None,
+    relation_from: of_log.RelationFrom = None,
+    like: of_log.Like = None,
     split: of_log.Split = None,
     total_steps: of_log.TotalSteps = None,
     epochs: of_log.RunEpochs = None,
     steps_per_epoch: of_log.StepsPerEpoch = None,
     lr: of_log.Rates = None,
-    family: Annotated[str, typer.Option(help="auto or optimus.")] = "auto",
+    family: of_log.Family = "auto",
     usd_per_hour: of_log.UsdPerHour = None,
     step_s: Annotated[
         float | None, typer.Option("--step-s", help="Seconds of a step, instead of the log's.", show_default=False)

@@ -8,7 +8,7 @@ import numpy as np
 
 from traincast.report.chart import Chart, Series
 from traincast.report.table import Column, Row, Table
-from traincast.units import show_duration, show_ratio, show_usd
+from traincast.units import show_duration, show_percent, show_ratio, show_usd
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,17 +20,22 @@ _MOST_DOTS = 200
 
 def bill_table(run: Status, name: str) -> Table | None:
     """Of a whole run its bill; else what it has taken so far. None where the log has no clock."""
-    if run.spent_s is None:
+    if run.spent is None:
         return None
     from traincast.convergence.alarms import one_of
-    from traincast.convergence.status_line import count
+    from traincast.convergence.counting import counted
 
+    spent = run.spent
     step_s = None if run.pace is None else run.pace.step_s
-    predicted_s = None if run.expected_step_s is None else run.step * run.expected_step_s
-    many = f"{count(run.step, run.unit)} {run.unit}s"
-    rows = [_row(one_of(run.unit), run.expected_step_s, step_s, show_duration), _row(many, predicted_s, run.spent_s)]
+    share = spent.before_s / spent.total_s if spent.before_s else 0.0
+    estimated = f", {show_percent(share)} of it estimated" if share else ""
+    predicted_s = None if run.expected_step_s is None else spent.n_steps * run.expected_step_s
+    rows = [
+        _row(one_of(run.unit), run.expected_step_s, step_s),
+        _row(f"{counted(spent.n_steps, run.unit)}{estimated}", predicted_s, spent.total_s),
+    ]
     if run.spent_usd is not None:
-        usd_per_s = run.spent_usd / run.spent_s if run.spent_s else 0.0
+        usd_per_s = run.spent_usd / spent.total_s if spent.total_s else 0.0
         predicted_usd = None if predicted_s is None else predicted_s * usd_per_s
         rows.append(_row("cost", predicted_usd, run.spent_usd, show_usd))
     headers = ("", "predicted", "measured", "predicted/measured")
@@ -53,18 +58,19 @@ def _row(
 def clock_chart(run: Status, name: str) -> Chart | None:
     """The clock of the run beside what was forecast; None where one of them is not known."""
     timed = [one for one in run.log.series if one.seconds is not None and np.isfinite(one.seconds).any()]
-    if run.expected_step_s is None or not timed:
+    if run.expected_step_s is None or run.spent is None or not timed:
         return None
     clock = max(timed, key=len)
     assert clock.seconds is not None
     is_timed = np.isfinite(clock.seconds)
     stride = max(1, int(is_timed.sum()) // _MOST_DOTS)
-    steps, seconds = clock.steps[is_timed][::stride], clock.seconds[is_timed][::stride]
+    steps, seconds = clock.steps[is_timed][::stride], clock.seconds[is_timed][::stride] + run.spent.before_s
+    begin = run.step - run.spent.n_steps
     return Chart(
         title=f"Time of {name}: predicted and measured",
         kind="line",
         series=(
-            Series(name="predicted", x=[0.0, run.step], y=[0.0, run.step * run.expected_step_s]),
+            Series(name="predicted", x=[begin, run.step], y=[0.0, run.spent.n_steps * run.expected_step_s]),
             Series(name="measured", x=steps.tolist(), y=seconds.tolist(), is_dots=True),
         ),
         x_label=run.unit,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,15 +10,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traincast.cli.converge_bill_document import bill_table, clock_chart
+from traincast.convergence.counting import count
 from traincast.convergence.from_loss import METRIC
 from traincast.report.chart import Chart, ReferenceLine, Series
 from traincast.report.document import Document
 from traincast.report.table import Column, Row, Table
-from traincast.units import show_duration, show_percent, show_usd
+from traincast.units import show_duration, show_percent, show_usd, shown_or_never
 
 if TYPE_CHECKING:
-    from traincast.convergence.answer import Range
+    from traincast.convergence.answer import Arrival, Range
     from traincast.convergence.at_batch import AtBatch
+    from traincast.convergence.curves.curve import Curve
     from traincast.convergence.watching import Status
 
 _MOST_DOTS = 400
@@ -31,6 +34,8 @@ def document_of(runs: Sequence[Status], at_batch: Sequence[AtBatch | None] = ())
     is_over = all(run.is_over for run in runs)
     which = names[0] if len(runs) == 1 else f"{len(runs)} runs"
     title = f"How {which} ended" if is_over else f"Where {which} will end"
+    if all(run.divergence is not None for run in runs):
+        title = f"{which} {'has' if len(runs) == 1 else 'have'} diverged"
     titles = names if len(runs) > 1 else [""]
     others = at_batch or [None] * len(runs)
     bills = [bill_table(run, name) for run, name in zip(runs, titles, strict=True)]
@@ -52,17 +57,17 @@ def document_of(runs: Sequence[Status], at_batch: Sequence[AtBatch | None] = ())
 
 
 def _subtitle(run: Status) -> str:
-    from traincast.convergence.status_line import count
-
     length = "" if run.total_steps is None else f" of {count(run.total_steps, run.unit)}"
     points = f"{len(run.series):,} points to {run.unit} {count(run.step, run.unit)}{length}"
     return f"{run.series.split} {run.series.metric}, {points}"
 
 
 def _table(run: Status, name: str, other: AtBatch | None) -> Table:
-    rows: list[Row] = [("at the end" if run.is_over else "now", _plain(float(run.series.values[-1])), None, None)]
+    rows: list[Row] = [("at the end" if run.is_over else "now", _plain(run.last_value), None, None)]
     if run.end is not None and not run.is_over:
         rows.append(("at the end of the run", *_cells(run.end, _plain)))
+    elif run.left_s is not None and not run.is_over:
+        rows.append(("at the end of the run", "not finite", None, None))
     if run.left_s is not None and not run.is_over:
         rows.append(("time until then", *_cells(run.left_s, show_duration)))
     if run.left_usd is not None and not run.is_over:
@@ -86,32 +91,29 @@ def _table(run: Status, name: str, other: AtBatch | None) -> Table:
 
 
 def _cells(found: Range, show: Callable[[float], str]) -> tuple[str, str, str]:
-    return _cell(found.p50, show), _cell(found.p10, show), _cell(found.p90, show)
-
-
-def _cell(value: float, show: Callable[[float], str]) -> str:
-    return "never" if np.isinf(value) else show(value)
+    return shown_or_never(found.p50, show), shown_or_never(found.p10, show), shown_or_never(found.p90, show)
 
 
 def _plain(value: float) -> str:
-    return f"{value:.4g}"
+    return "not finite" if np.isnan(value) else f"{value:.4g}"
 
 
 def _step(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+    return count(value, "step") if value >= 100 else f"{value:.1f}"
 
 
 def _chart(run: Status, name: str) -> Chart:
     curve, series = run.curve, run.series
     assert curve is not None  # `converge` refuses logs with too few points
-    end = curve.total_steps or 2.0 * curve.last_step
-    if run.arrival is not None and np.isfinite(run.arrival.steps.p50):
-        end = max(end, min(1.1 * run.arrival.steps.p50, 10.0 * curve.last_step)) if curve.total_steps is None else end
+    end = _drawn_to(run, curve)
     places = np.linspace(max(curve.first_step, 0.01 * end), end, _N_PLACES)
     low, high = curve.interval(places)
     stride = max(1, len(series) // _MOST_DOTS)
     dots = "logged" if series.kind != METRIC else METRIC
+    beside = () if run.logged is None else (run.logged,)
     lines = [ReferenceLine(value=run.arrival.target, label="target")] if run.arrival is not None else []
+    if run.divergence is not None:
+        lines.append(ReferenceLine(value=run.divergence.first_step, label="diverged", axis="x"))
     return Chart(
         title=f"{series.split} {series.metric} of {name}",
         kind="line",
@@ -124,28 +126,46 @@ def _chart(run: Status, name: str) -> Chart:
                 high=np.asarray(high).tolist(),
             ),
             Series(name=dots, x=series.steps[::stride].tolist(), y=series.values[::stride].tolist(), is_dots=True),
+            *(Series(name="logged", x=one.steps.tolist(), y=one.values.tolist(), is_dots=True) for one in beside),
         ),
         x_label=run.unit,
         y_label=series.metric,
         log_y=bool(series.values.min() > 0 and series.values.max() > _WIDE * series.values.min()),
-        reference_lines=(*lines, ReferenceLine(value=curve.last_step, label="now", axis="x")),
+        reference_lines=(*lines, ReferenceLine(value=run.step, label="end" if run.is_over else "now", axis="x")),
     )
+
+
+def _missed(run: Status, there: Arrival) -> str:
+    """That the target is not reached, and how sure that is."""
+    if run.divergence is not None:
+        return f"it will not reach {there.target:g}: it has diverged."
+    if run.settled.is_missed:
+        return f"it did not reach {there.target:g}."
+    when = "in this run" if run.total_steps is not None else "at all"
+    word = "has probably not reached" if run.is_over else "will probably not reach"
+    return f"it {word} {there.target:g} {when}: the chance is {show_percent(there.probability)}."
+
+
+def _drawn_to(run: Status, curve: Curve) -> float:
+    """The end of the run; without one twice as far, or where its target is; where it has diverged, until then."""
+    if run.divergence is not None:
+        return curve.last_step
+    if curve.total_steps is not None:
+        return curve.total_steps
+    there = math.inf if run.arrival is None else run.arrival.steps.p50
+    further = min(1.1 * there, 10.0 * curve.last_step) if math.isfinite(there) else 0.0
+    return max(2.0 * curve.last_step, further)
 
 
 def _notes(run: Status, name: str) -> list[str]:
     from traincast.convergence.alarms import one_of
 
-    prefix = f"{name}: " if name else ""
     notes = []
-    there = run.arrival
-    if there is not None and there.probability < 0.5:
-        when = "in this run" if run.total_steps is not None else "at all"
-        notes.append(
-            f"{prefix}it will probably not reach {there.target:g} {when}: "
-            f"the chance is {show_percent(there.probability)}."
-        )
+    if run.arrival is not None and run.arrival.probability < 0.5:
+        notes.append(_missed(run, run.arrival))
     if run.speed is not None:
-        notes.append(f"{prefix}{one_of(run.unit)} takes {show_duration(run.speed.step_s)} by {run.speed.source}.")
+        notes.append(f"{one_of(run.unit)} takes {show_duration(run.speed.step_s)} by {run.speed.source}.")
     if run.pace is not None and run.pace.n_pauses:
-        notes.append(f"{prefix}{show_duration(run.pace.downtime_s)} of standing still are not in that.")
-    return notes + [f"{prefix}{remark}" for remark in (*run.warnings, *run.remarks)]
+        notes.append(f"{show_duration(run.pace.downtime_s)} of standing still are not in that.")
+    told = [*notes, *run.warnings, *run.remarks]
+    return [f"{name}: {note}" if name else f"{note[0].upper()}{note[1:]}" for note in told]

@@ -1,12 +1,27 @@
 """The options that `converge` and `watch` share: what is asked of a log, and how it is read."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from traincast.errors import InputError
 
-Target = Annotated[float | None, typer.Option(help="The loss or accuracy to reach.", show_default=False)]
+
+def _target(text: str | float) -> float:
+    """Without a unit: the metric is another option, and by itself a loss, which has no percent."""
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"'{text}' is no number: write 0.92 (an accuracy of 92 % is --target 0.92 --metric accuracy)."
+        ) from None
+
+
+Target = Annotated[
+    float | None,
+    typer.Option(metavar="<float>", parser=_target, help="The loss or accuracy to reach.", show_default=False),
+]
 MetricName = Annotated[
     str | None, typer.Option(help="loss, accuracy, f1 or a column's name. Default: a loss.", show_default=False)
 ]
@@ -27,6 +42,25 @@ Rates = Annotated[
         show_default=False,
     ),
 ]
+RelationFrom = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--relation-from",
+        metavar="FILE",
+        help="Logs with loss and accuracy: tell the accuracy from the loss.",
+        show_default=False,
+    ),
+]
+Like = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--like",
+        metavar="FILE",
+        help="Logs of whole runs of the same kind: continue this one as they went.",
+        show_default=False,
+    ),
+]
+Family = Annotated[str, typer.Option(help="auto or optimus.")]
 UsdPerHour = Annotated[
     float | None, typer.Option("--price", metavar="USD", help="Of all devices, an hour.", show_default=False)
 ]
@@ -37,7 +71,7 @@ Format = Annotated[
     str | None,
     typer.Option(
         "--format",
-        help="csv, jsonl, trainer_state, tensorboard, wandb, mlperf or text. Default: found.",
+        help="csv, jsonl, json, trainer_state, tensorboard, wandb, mlperf or text. Default: found.",
         show_default=False,
     ),
 ]

@@ -21,6 +21,9 @@ _SHOWN: dict[str, tuple[str, Callable[[float], str]]] = {
     "peak_memory_bytes": ("peak memory", show_bytes),
     "energy_j": ("energy", show_energy),
     "co2_kg": ("CO2", show_kg),
+    "updates_to_target": ("updates to the target", show_ratio),
+    "to_target_s": ("time to the target", show_duration),
+    "cost_to_target_usd": ("cost to the target", show_usd),
 }
 
 
@@ -31,7 +34,7 @@ def difference_table(difference: Difference, source: str) -> Table:
         rows.append(("bound by", *difference.bound_by, None, None))
     if difference.fits[0] != difference.fits[1]:
         rows.append(("fits", *("yes" if fits else "NO" for fits in difference.fits), None, None))
-    rows += [(name, str(before), str(after), None, None) for name, before, after in difference.settings]
+    rows += [(name, _told(before), _told(after), None, None) for name, before, after in difference.settings]
     return Table(
         title=f"Against {source}: {difference.headline}",
         columns=(
@@ -43,6 +46,10 @@ def difference_table(difference: Difference, source: str) -> Table:
         ),
         rows=tuple(rows),
     )
+
+
+def _told(setting: object) -> str | None:
+    return None if setting is None else str(setting)
 
 
 def _cells(change: Change) -> Row:

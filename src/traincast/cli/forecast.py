@@ -31,6 +31,7 @@ from traincast.cli.options import (
     Region,
     SeqLen,
     Strategy,
+    usd,
 )
 
 if TYPE_CHECKING:
@@ -70,7 +71,9 @@ def forecast(
     ppp: Ppp = None,
     host: Host = None,
     input_samples_per_s: InputSamplesPerS = None,
-    price: Annotated[float | None, typer.Option("--price", metavar="USD", help="Price of a device and hour.")] = None,
+    price: Annotated[
+        float | None, typer.Option("--price", metavar="USD", parser=usd, help="Price of a device and hour.")
+    ] = None,
     region: Region = None,
     grid_g_per_kwh: GridFactor = None,
     pue: Pue = 1.0,

@@ -61,7 +61,7 @@ def _one(whole: Answer) -> Document:
         notes=(
             _verdict(answer),
             *_fit(answer),
-            *remarks_on([answer]),
+            *remarks_on([whole]),
             *(f"Assumed: {assumption}" for assumption in whole.assumptions),
         ),
     )

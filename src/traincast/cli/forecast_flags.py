@@ -127,6 +127,10 @@ def _check_whole(values: dict[str, Any]) -> None:
     for name in ("on", "batch"):
         if not values[name]:
             raise InputError(f"Missing option '--{name}': a forecast needs a place and a batch size, or a job file.")
+    for place in values["on"]:
+        if "," in place and _PLACE_FILE.fullmatch(place) is None:
+            several = " ".join(f"--on {one.strip()}" for one in place.split(","))
+            raise InputError(f"--on '{place}' is not one place: name several as {several}.")
 
 
 def _read_flag(name: str, value: Any) -> Any:

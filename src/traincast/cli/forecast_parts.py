@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from traincast.forecasting.forecast import PARTS, Forecast
+from traincast.planning.answer import Answer
 from traincast.report.chart import Chart, Series
-from traincast.units import show_usd
+from traincast.units import show_things, show_usd
 
 
 def settings_of(forecasts: Sequence[Forecast]) -> str:
@@ -24,37 +25,37 @@ def _settings(forecast: Forecast) -> list[str]:
     if question.compiled:
         parts.append("compiled")
     if question.n_devices > 1:
-        parts.append(f"{question.strategy.name} on {question.n_devices} devices")
+        parts.append(f"{question.strategy.name} on {show_things(question.n_devices, 'device')}")
     if question.split.n_devices > 1:
         parts.append(f"tensor {question.tensor_parallel} x pipeline {question.pipeline_parallel} a replica")
     if question.accumulation_steps > 1:
         parts.append(f"{question.accumulation_steps} passes of {question.micro_batch_size:,}")
     elif question.n_devices > 1:
-        parts.append(f"{question.micro_batch_size:,} samples each")
+        parts.append(f"{show_things(question.micro_batch_size, 'sample')} each")
     return parts
 
 
-def remarks_on(forecasts: Sequence[Forecast]) -> tuple[str, ...]:
+def remarks_on(answers: Sequence[Answer]) -> tuple[str, ...]:
     """How long the run is, at which price if there is one for all, and every warning once."""
+    forecasts = [answer.forecast for answer in answers]
     first = forecasts[0].question
     notes: dict[str, None] = {}
     if first.n_samples is not None:
         prices = {forecast.question.run_price_usd_per_hour for forecast in forecasts}
         price = first.run_price_usd_per_hour if len(prices) == 1 else None
         at = "" if price is None else f" at {show_usd(price)} an hour"
-        epochs = "1 epoch" if first.n_epochs == 1 else f"{first.n_epochs:,} epochs"
-        notes[f"The run is {epochs} of {first.n_samples:,} samples{at}."] = None
-    for forecast in forecasts:
-        for warning in forecast.warnings:
-            notes[f"Warning: {_of_whom(warning, forecast, forecasts)}{warning}"] = None
+        notes[f"The run is {show_things(first.n_epochs, 'epoch')} of {first.n_samples:,} samples{at}."] = None
+    for answer in answers:
+        for warning in answer.warnings:
+            notes[f"Warning: {_of_whom(warning, answer.forecast, answers)}{warning}"] = None
     return tuple(notes)
 
 
-def _of_whom(warning: str, own: Forecast, forecasts: Sequence[Forecast]) -> str:
+def _of_whom(warning: str, own: Forecast, answers: Sequence[Answer]) -> str:
     """Nobody, if it is about all; a place, if it is about all batches there; else one choice."""
-    if all(warning in other.warnings for other in forecasts):
+    if all(warning in other.warnings for other in answers):
         return ""
-    is_of_place = all(warning in other.warnings for other in forecasts if other.place == own.place)
+    is_of_place = all(warning in other.warnings for other in answers if other.forecast.place == own.place)
     return f"{own.place}: " if is_of_place else f"{own.place}, batch {own.batch_size:,}: "
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from traincast.cli.answer_rows import show_energy, show_kg, show_watts, shown_or_never
+from traincast.cli.answer_rows import show_energy, show_kg, show_watts
 from traincast.cli.forecast_parts import phases_chart, remarks_on, settings_of
 from traincast.forecasting.forecast import Forecast
 from traincast.planning.answer import Answer
 from traincast.report.chart import Chart, Series
 from traincast.report.document import Document
 from traincast.report.table import Cell, Column, Table
-from traincast.units import show_duration, show_usd
+from traincast.units import show_duration, show_usd, shown_or_never
 
 _BATCH = Column(key="batch_size", header="batch", show="integer")
 
@@ -26,7 +26,7 @@ def document_of_several(answers: Sequence[Answer]) -> Document:
         subtitle=settings_of(forecasts),
         tables=(_steps(forecasts), *_bills(answers), *_targets(answers)),
         charts=(_chart(forecasts), phases_chart(forecasts, labels, title=f"One step of {model}, by phase")),
-        notes=(*remarks_on(forecasts), *_assumed(answers)),
+        notes=(*remarks_on(answers), *_assumed(answers)),
     )
 
 
@@ -77,7 +77,7 @@ def _bills(answers: Sequence[Answer]) -> tuple[Table, ...]:
         return ()
     return (
         Table(
-            title="Price and energy",
+            title="Price and energy" if "price_usd_per_hour" in known else "Energy",
             columns=(_place_column(forecasts), _BATCH, *(headers[key] for key in known)),
             rows=tuple(
                 (one.place, one.batch_size, *(row[key] for key in known))

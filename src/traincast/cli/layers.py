@@ -124,7 +124,7 @@ def document_of(
             _chart(f"Flop of one step of {trace.name}", rows, "flop", shape=shape),
             _chart(f"Bytes that one step of {trace.name} moves", rows, "bytes", shape=shape),
         ),
-        notes=_notes(trace, batch, device, precision),
+        notes=(*_notes(trace, batch, device, precision), *_tied(trace)),
     )
 
 
@@ -150,7 +150,8 @@ def _chart(title: str, rows: "tuple[Layer, ...]", what: Literal["flop", "bytes"]
 
 def _cell(layer: "Layer", key: str, *, tree: bool, peak: float | None) -> Any:
     if key == "path":
-        return "  " * layer.depth + layer.path.rpartition(".")[2] if tree and layer.path else layer.path or "(model)"
+        name = "  " * layer.depth + layer.path.rpartition(".")[2] if tree and layer.path else layer.path or "(model)"
+        return f"{name} (tied)" if layer.n_tied_parameters else name
     if key == "ideal_s":
         return layer.flop / peak if peak else None
     if key in ("input_shape", "output_shape"):
@@ -185,6 +186,16 @@ def _notes(trace: "Trace", batch: int, device: "Device | None", precision: str) 
         covered = f"{100 * trace.covered_flop_fraction:.1f} %"
         notes.append(f"Not counted: {', '.join(trace.uncosted_ops)}; counted ops move {covered} of the bytes.")
     return tuple(notes)
+
+
+def _tied(trace: "Trace") -> tuple[str, ...]:
+    """Of every layer that shares weights, whatever rows are shown: what a sum must leave out."""
+    return tuple(
+        f"{layer.path} shares {layer.n_tied_parameters:,} parameters with {', '.join(layer.tied_to)}: "
+        "sums count them once."
+        for layer in trace.layers(1)
+        if layer.n_tied_parameters
+    )
 
 
 def data_of(

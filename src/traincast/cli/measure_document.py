@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from traincast.report.chart import Chart, Series
 from traincast.report.document import Document
 from traincast.report.table import Column, Table
-from traincast.units import show_duration, show_percent, show_ratio
+from traincast.units import show_duration, show_percent, show_ratio, show_things
 
 if TYPE_CHECKING:
     from traincast.forecasting.forecast import Forecast
@@ -51,29 +51,39 @@ def step_document(measured: Measurement, forecast: Forecast | None, no_forecast:
     )
 
 
-def epoch_document(measured: EpochMeasurement) -> Document:
-    """An epoch by phase. Shares are of the whole time, in which a rare long wait counts in full."""
+def epoch_document(measured: EpochMeasurement, forecast: Forecast | None = None, no_forecast: str = "") -> Document:
+    """An epoch by phase. Shares are of the whole time, in which a rare long wait counts in full.
+
+    What is forecast is the step: what the loop waits for data and copies is the loader's.
+    """
     rows = [_row("batch", measured.batch, 1.0, None)]
-    rows += [_row(f"  {name}", summary, measured.share(name), None) for name, summary in measured.phases.items()]
-    workers = "" if measured.n_workers is None else f"{_counted(measured.n_workers, 'loader worker')}, "
+    rows += [
+        _row(f"  {name}", summary, measured.share(name), _forecast_s(forecast, f"{name}_s"))
+        for name, summary in measured.phases.items()
+    ]
+    columns = (*_MEASURED, *_FORECAST) if forecast else _MEASURED
+    names, means = list(measured.phases), [one.mean for one in measured.phases.values()]
+    bars = [Series(name="measured", x=names, y=means)]
+    if forecast is not None:
+        bars.append(Series(name="forecast", x=names, y=[_forecast_s(forecast, f"{name}_s") for name in names]))
+    workers = "" if measured.n_workers is None else f"{show_things(measured.n_workers, 'loader worker')}, "
     waited = show_percent(measured.data_fraction)
+    batches = "1 batch" if measured.n_batches == 1 else f"{measured.n_batches:,} batches"
     return Document(
         title=f"An epoch of {measured.model} on {measured.environment.device}",
         subtitle=f"{measured.precision}, {measured.optimizer}, {workers}{_where(measured.environment)}",
         tables=(
             Table(
-                title=f"{measured.n_batches:,} batches of {measured.n_samples:,} samples",
-                columns=_MEASURED,
-                rows=tuple(tuple(row[: len(_MEASURED)]) for row in rows),
+                title=f"{batches} of {show_things(measured.n_samples, 'sample')}",
+                columns=columns,
+                rows=tuple(tuple(row[: len(columns)]) for row in rows),
             ),
         ),
         charts=(
             Chart(
                 title=f"Where the time of a batch of {measured.model} goes",
                 kind="bar",
-                series=(
-                    Series(name="mean", x=list(measured.phases), y=[one.mean for one in measured.phases.values()]),
-                ),
+                series=tuple(bars),
                 x_label="phase",
                 y_label="mean time",
                 y_show="duration",
@@ -83,6 +93,8 @@ def epoch_document(measured: EpochMeasurement) -> Document:
             f"The epoch took {show_duration(measured.epoch_s)}, its first batch came after "
             f"{show_duration(measured.start_s)}: {show_ratio(measured.samples_per_s)} samples/s once it ran.",
             f"The loop waited for data in {waited} of the time.",
+            *((no_forecast,) if no_forecast else ()),
+            *(f"Of the forecast: {warning}" for warning in (forecast.warnings if forecast else ())),
             *_warnings(measured.warnings),
         ),
     )
@@ -94,24 +106,20 @@ def _row(name: str, summary: Summary, share: float, forecast_s: float | None) ->
 
 
 def _forecast_s(forecast: Forecast | None, name: str) -> float | None:
-    return None if forecast is None else getattr(forecast, name)
+    return None if forecast is None else getattr(forecast, name, None)
 
 
 def _settings(measured: Measurement) -> str:
     compiled = "compiled, " if measured.compiled else ""
     processes = f" in {measured.n_repeats} processes" if measured.n_repeats > 1 else ""
     return (
-        f"{measured.precision}, {measured.optimizer}, {compiled}{_counted(measured.n_steps, 'step')}{processes}, "
+        f"{measured.precision}, {measured.optimizer}, {compiled}{show_things(measured.n_steps, 'step')}{processes}, "
         f"{_where(measured.environment)}"
     )
 
 
 def _where(environment: Environment) -> str:
-    return f"{_counted(environment.n_threads, 'thread')}, torch {environment.versions.get('torch', '?')}"
-
-
-def _counted(n: int, what: str) -> str:
-    return f"1 {what}" if n == 1 else f"{n} {what}s"
+    return f"{show_things(environment.n_threads, 'thread')}, torch {environment.versions.get('torch', '?')}"
 
 
 def _speed(measured: Measurement) -> tuple[str, ...]:

@@ -52,11 +52,20 @@ def run_processes(question: Question, outputs: Outputs, *, n_processes: int | No
         outputs.check()
     with outputs.measuring():
         link = _measured_link(question, n_processes) if all_reduce else None
-        steps = None if question.model is None else _measured_steps(question, n_processes)
+        was_stopped = link is not None and link.is_partial
+        steps = None
+        if question.model is not None and not was_stopped:
+            try:
+                steps = _measured_steps(question, n_processes)
+            except KeyboardInterrupt:
+                if link is None:
+                    raise
+                was_stopped = True  # the link is known all the same
     if is_shown and steps is not None:
         _show_steps(steps, link, question, outputs)
     elif is_shown and link is not None:
         _show_link(link, question, outputs)
+    outputs.end(was_stopped=was_stopped or (steps is not None and steps.is_partial))
 
 
 def _measured_link(question: Question, n_processes: int | None) -> AllReduceMeasurement:

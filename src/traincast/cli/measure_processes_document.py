@@ -110,6 +110,7 @@ def link_document(link: AllReduceMeasurement) -> Document:
         tables=(Table(title="All-reduce", columns=columns, rows=rows),),
         charts=(_bandwidth_chart(link),),
         notes=(
+            *(("Warning: It was stopped before all rounds were made.",) if link.is_partial else ()),
             f"Fitted: a latency of {show_duration(latency.median)} (p10 to p90: {show_duration(latency.p10)} to "
             f"{show_duration(latency.p90)}) and {show_bytes_per_s(rate.median)} ({show_bytes_per_s(rate.p10)} to "
             f"{show_bytes_per_s(rate.p90)}) a direction.",

@@ -67,12 +67,13 @@ def run_step(question: Question, flags: StepFlags, outputs: Outputs) -> None:
     with outputs.measuring():
         if flags.epoch_samples is not None:
             kind, measured = EPOCH, _epoch(question, flags)
-            document, data = epoch_document(measured), measured.to_dict()
+            forecast, why_not = forecast_of(measured, model, **question.options)
+            document = epoch_document(measured, forecast, why_not)
         else:
             kind, measured = STEP, _step(question, flags)
             forecast, why_not = forecast_of(measured, model, **question.options)
             document = step_document(measured, forecast, why_not)
-            data = {**measured.to_dict(), "forecast": None if forecast is None else forecast.to_dict()}
+    data = {**measured.to_dict(), "forecast": None if forecast is None else forecast.to_dict()}
     outputs.show(document, data)
     outputs.keep(kind, measured.to_dict(), measured.environment)
     outputs.end(was_stopped=measured.is_partial)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
@@ -14,8 +15,11 @@ from traincast.errors import InputError, StoreError, close_names
 if TYPE_CHECKING:
     from traincast.cli.measure_question import Outputs, Question
     from traincast.cli.measure_sweep_options import SweepFlags
+    from traincast.forecasting.forecast import Forecast
+    from traincast.measurement.measured import Measurement
     from traincast.report.document import Document
 
+_Key = TypeVar("_Key", int, str)
 SWEEPS = ("batch", "workers", "optimizers", "norm", "device", "precision", "compile")
 _CHANGED = {"optimizers": ("--optimizer", "optimizer", "sgd"), "precision": ("--precision", "precision", "fp32")}
 
@@ -54,7 +58,24 @@ def _batch(
     max_step_s = MAX_STEP_S if flags.max_step_s is None else flags.max_step_s
     first = 1 if batch is None else batch
     sweep = sweep_batches(model, first_batch_size=first, max_step_s=max_step_s, **settings, **options)
-    return sweep, batch_document(sweep), sweep.to_dict()
+    rows = {row.batch_size: row.measurement for row in sweep.rows if row.measurement}
+    forecasts, why_not = _forecasts_of(rows, model, options)
+    return sweep, batch_document(sweep, forecasts, why_not), _with_forecasts(sweep, forecasts.values())
+
+
+def _forecasts_of(
+    rows: Mapping[_Key, Measurement], model: str, options: dict[str, Any]
+) -> tuple[dict[_Key, Forecast], str]:
+    """Of what was measured, by the same keys; where something has none, also the first reason."""
+    from traincast.api.measuring import forecast_of
+
+    answers = {key: forecast_of(measured, model, **options) for key, measured in rows.items()}
+    forecasts = {key: found for key, (found, _) in answers.items() if found is not None}
+    return forecasts, next((reason for _, reason in answers.values() if reason), "")
+
+
+def _with_forecasts(sweep: Any, forecasts: Iterable[Forecast]) -> dict[str, Any]:
+    return {**sweep.to_dict(), "forecasts": [found.to_dict() for found in forecasts]}
 
 
 def _workers(
@@ -93,7 +114,9 @@ def _optimizers(
         sweep = sweep_optimizers(
             model, batch_size=batch or 0, n_epochs=flags.epochs or 0, options=options, on_progress=bar, **settings
         )
-    return sweep, optimizers_document(sweep), sweep.to_dict()
+    rows = {row.optimizer: row.measurement for row in sweep.rows if row.measurement}
+    forecasts, why_not = _forecasts_of(rows, model, options)
+    return sweep, optimizers_document(sweep, forecasts, why_not), _with_forecasts(sweep, forecasts.values())
 
 
 def _variants(what: str) -> Any:
@@ -106,12 +129,20 @@ def _variants(what: str) -> Any:
 
         with ProgressBar(f"{what.capitalize()} of {model}") as bar:
             sweep = sweep_variants(what, model, batch_size=batch or 0, options=options, on_progress=bar, **settings)
-        if what != "device":
+        if what == "norm":  # it changes the model in a way that a forecast by its name does not know
             return sweep, variants_document(sweep), sweep.to_dict()
+        rows = {row.label: row.measurement for row in sweep.measured if row.measurement}
+        forecasts, why_not = _forecasts_of(rows, model, options)
+        if what != "device":
+            return (
+                sweep,
+                variants_document(sweep, forecasts, no_forecast=why_not),
+                _with_forecasts(sweep, forecasts.values()),
+            )
         how = {name: settings[name] for name in ("precision", "optimizer")}
-        beside, why_not = forecasts_beside(model, batch_size=batch or 0, options=options, **how)
-        data = {**sweep.to_dict(), "forecasts": [one.to_dict() for one in beside]}
-        return sweep, variants_document(sweep, beside, why_not), data
+        elsewhere, why_none = forecasts_beside(model, batch_size=batch or 0, options=options, **how)
+        document = variants_document(sweep, forecasts, elsewhere, no_forecast=why_not or why_none)
+        return sweep, document, _with_forecasts(sweep, [*forecasts.values(), *elsewhere])
 
     return run
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from traincast.report.chart import Chart, ReferenceLine, Series
@@ -16,17 +16,21 @@ if TYPE_CHECKING:
     from traincast.measurement.sweeps.workers import WorkersSweep
 
 
-def batch_charts(sweep: BatchSweep) -> tuple[Chart, ...]:
-    """Throughput, and the memory that it costs."""
+def batch_charts(sweep: BatchSweep, forecasts: Mapping[int, Forecast]) -> tuple[Chart, ...]:
+    """Throughput as measured and as forecast, by batch size, and the memory that it costs."""
     rows, best = sweep.measured, sweep.recommended
     if best is None:
         return ()
     sizes = [row.batch_size for row in rows]
+    predicted = [found.samples_per_s for found in forecasts.values()]
     enough = ReferenceLine(value=best.batch_size, label=f"{best.batch_size:,} is enough", axis="x")
     speed = Chart(
         title=f"Throughput of {sweep.model} by batch size",
         kind="line",
-        series=(Series(name="samples/s", x=sizes, y=[row.samples_per_s for row in rows]),),
+        series=(
+            Series(name="measured", x=sizes, y=[row.samples_per_s for row in rows]),
+            *([Series(name="forecast", x=list(forecasts), y=predicted)] if predicted else []),
+        ),
         x_label="batch size",
         y_label="samples/s",
         x_show="integer",
@@ -111,6 +115,21 @@ def device_chart(sweep: VariantSweep, forecasts: Sequence[Forecast]) -> Chart:
         y_label="step time",
         y_show="duration",
         log_y=True,
+    )
+
+
+def beside_chart(model: str, measured_s: Mapping[str, float], forecast_s: Mapping[str, float]) -> Chart:
+    """A step as measured and as forecast, by what it was measured for."""
+    return Chart(
+        title=f"A step of {model}: measured and forecast",
+        kind="bar",
+        series=(
+            Series(name="measured", x=list(measured_s), y=list(measured_s.values())),
+            Series(name="forecast", x=list(forecast_s), y=list(forecast_s.values())),
+        ),
+        x_label="",
+        y_label="step time",
+        y_show="duration",
     )
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from traincast.cli.measure_sweep_charts import (
     batch_charts,
+    beside_chart,
     device_chart,
     optimizer_charts,
     variant_chart,
@@ -24,11 +25,16 @@ if TYPE_CHECKING:
     from traincast.measurement.sweeps.optimizers import OptimizerRow, OptimizerSweep
     from traincast.measurement.sweeps.variants import VariantRow, VariantSweep
     from traincast.measurement.sweeps.workers import WorkersRow, WorkersSweep
+    from traincast.report.chart import Chart
 
 _STEP = Column(key="step_s", header="step", show="duration")
 _SPREAD = (
     Column(key="step_p10_s", header="p10", show="duration"),
     Column(key="step_p90_s", header="p90", show="duration"),
+)
+_FORECAST = (
+    Column(key="forecast_s", header="forecast", show="duration"),
+    Column(key="forecast_over_measured", header="forecast / measured", show="ratio"),
 )
 _SPEED = Column(key="samples_per_s", header="samples/s", show="ratio")
 _STOPPED = "Stopped by Ctrl-C: what had been measured until then is shown."
@@ -40,7 +46,8 @@ _TITLES = {
 }
 
 
-def batch_document(sweep: BatchSweep) -> Document:
+def batch_document(sweep: BatchSweep, forecasts: Mapping[int, Forecast], no_forecast: str = "") -> Document:
+    """`forecasts` are by batch size, of those that were measured."""
     columns = (
         Column(key="batch_size", header="batch", show="integer"),
         _STEP,
@@ -48,23 +55,26 @@ def batch_document(sweep: BatchSweep) -> Document:
         _SPEED,
         Column(key="step_per_sample_s", header="a sample", show="duration"),
         Column(key="peak_memory_bytes", header="peak memory", show="bytes"),
+        *_FORECAST,
         Column(key="status", header="", show="name"),
     )
 
     def cells(row: BatchRow) -> tuple[Cell, ...]:
         speed = (row.samples_per_s, row.step_per_sample_s, row.peak_memory_bytes)
         status = "" if row.status == "measured" else row.status
-        return (row.batch_size, row.step_s, *_interval(row.measurement), *speed, status)
+        predicted = _predicted(row.measurement, forecasts.get(row.batch_size))
+        return (row.batch_size, row.step_s, *_interval(row.measurement), *speed, *predicted, status)
 
     measured = [row.measurement for row in sweep.rows if row.measurement is not None]
     return Document(
         title=f"{sweep.model} by batch size",
         subtitle=_settings(measured),
         tables=(Table(title="Batch sizes", columns=columns, rows=tuple(cells(row) for row in sweep.rows)),),
-        charts=batch_charts(sweep),
+        charts=batch_charts(sweep, forecasts),
         notes=(
             sweep.verdict,
             "Peak memory is that of the whole process, with the libraries that it loads.",
+            *_about(forecasts, no_forecast),
             *_remarks(measured, was_stopped=False),  # the verdict says where it was stopped
         ),
     )
@@ -99,13 +109,15 @@ def workers_document(sweep: WorkersSweep) -> Document:
     )
 
 
-def optimizers_document(sweep: OptimizerSweep) -> Document:
+def optimizers_document(sweep: OptimizerSweep, forecasts: Mapping[str, Forecast], no_forecast: str = "") -> Document:
+    """`forecasts` are by optimizer, of those that were measured."""
     has_learned = any(row.epochs for row in sweep.rows)
     columns = (
         Column(key="optimizer", header="optimizer", show="name"),
         _STEP,
         *_SPREAD,
         Column(key="optimizer_s", header="update", show="duration"),
+        *_FORECAST,
     )
     learned = (
         Column(key="learning_rate", header="learning rate", show="name"),
@@ -116,7 +128,8 @@ def optimizers_document(sweep: OptimizerSweep) -> Document:
 
     def cells(row: OptimizerRow) -> tuple[Cell, ...]:
         step_s = None if row.measurement is None else row.measurement.step_s
-        timed = (row.optimizer, step_s, *_interval(row.measurement), row.update_s)
+        predicted = _predicted(row.measurement, forecasts.get(row.optimizer))
+        timed = (row.optimizer, step_s, *_interval(row.measurement), row.update_s, *predicted)
         if not has_learned:
             return timed
         if row.last is None:
@@ -135,24 +148,32 @@ def optimizers_document(sweep: OptimizerSweep) -> Document:
                 rows=tuple(cells(row) for row in sweep.rows),
             ),
         ),
-        charts=optimizer_charts(sweep),
+        charts=(*optimizer_charts(sweep), *_beside(sweep.model, forecasts, sweep.rows, "optimizer")),
         notes=(
             sweep.verdict,
             *((sweep.remark,) if sweep.remark else ()),
+            *_about(forecasts, no_forecast),
             *(_sentence(f"{row.optimizer}: {row.reason}") for row in sweep.rows if row.reason),
             *_remarks(measured, sweep.was_stopped),
         ),
     )
 
 
-def variants_document(sweep: VariantSweep, forecasts: Sequence[Forecast] = (), no_forecast: str = "") -> Document:
-    """`forecasts` are those of devices that are not here, for the sweep over devices; or why there are none."""
+def variants_document(
+    sweep: VariantSweep,
+    forecasts: Mapping[str, Forecast] | None = None,
+    elsewhere: Sequence[Forecast] = (),
+    no_forecast: str = "",
+) -> Document:
+    """`forecasts` are by label, of what was measured; `elsewhere` are those of devices that are not here."""
     measured = [row.measurement for row in sweep.measured if row.measurement is not None]
-    tables = [_variants_table(sweep)]
+    known = forecasts or {}
+    tables = [_variants_table(sweep, known)]
     charts = [variant_chart(sweep)] if measured else []
-    if forecasts:
-        tables.append(_forecast_table(forecasts))
-        charts.append(device_chart(sweep, forecasts))
+    if elsewhere:
+        tables.append(_forecast_table(elsewhere))
+        charts.append(device_chart(sweep, elsewhere))
+    charts += _beside(sweep.model, known, sweep.measured, "label")
     reasons = tuple(f"{row.label}: {row.reason}" for row in sweep.rows if row.reason)
     return Document(
         title=f"{sweep.model} {_TITLES[sweep.what]}, batch {sweep.batch_size:,}",
@@ -162,13 +183,13 @@ def variants_document(sweep: VariantSweep, forecasts: Sequence[Forecast] = (), n
         notes=(
             sweep.verdict,
             *(_sentence(reason) for reason in reasons),
-            *((no_forecast,) if no_forecast else ()),
+            *_about(known, no_forecast),
             *_remarks(measured, sweep.was_stopped),
         ),
     )
 
 
-def _variants_table(sweep: VariantSweep) -> Table:
+def _variants_table(sweep: VariantSweep, forecasts: Mapping[str, Forecast]) -> Table:
     columns = [
         Column(key="label", header="", show="name"),
         _STEP,
@@ -183,6 +204,7 @@ def _variants_table(sweep: VariantSweep) -> Table:
         columns.append(Column(key="page_fault_bytes", header="page faults", show="bytes"))
     if sweep.what == "compile":
         columns.append(Column(key="compile_s", header="compiling", show="duration"))
+    columns += _FORECAST if forecasts else ()
 
     def cells(row: VariantRow) -> tuple[Cell, ...]:
         one = row.measurement
@@ -191,7 +213,8 @@ def _variants_table(sweep: VariantSweep) -> Table:
         phases = tuple(one.phase_s(phase) for phase in ("forward", "backward", "optimizer"))
         found = (row.label, one.step_s, *_interval(one), *phases, one.samples_per_s, sweep.ratio(row))
         extra = {"norm": (row.page_fault_bytes,), "compile": (row.compile_s,)}
-        return (*found, *extra.get(sweep.what, ()))
+        predicted = _predicted(one, forecasts.get(row.label)) if forecasts else ()
+        return (*found, *extra.get(sweep.what, ()), *predicted)
 
     return Table(title="Measured", columns=tuple(columns), rows=tuple(cells(row) for row in sweep.rows))
 
@@ -204,6 +227,25 @@ def _forecast_table(forecasts: Sequence[Forecast]) -> Table:
         rows=tuple((one.place, one.step_s, *one.interval("step_s"), one.samples_per_s) for one in forecasts),
         notes=tuple(dict.fromkeys(f"Warning: {one.place}: {text}" for one in forecasts for text in one.warnings)),
     )
+
+
+def _predicted(measured: Measurement | None, forecast: Forecast | None) -> tuple[float | None, float | None]:
+    """A step as it is forecast, and over the measured one."""
+    if measured is None or forecast is None:
+        return None, None
+    return forecast.step_s, forecast.step_s / measured.step_s
+
+
+def _beside(model: str, forecasts: Mapping[str, Forecast], rows: Sequence[Any], by: str) -> list[Chart]:
+    """What was measured beside what is forecast of it, if anything is."""
+    steps_s = {getattr(row, by): row.measurement.step_s for row in rows if row.measurement is not None}
+    return [beside_chart(model, steps_s, {name: one.step_s for name, one in forecasts.items()})] if forecasts else []
+
+
+def _about(forecasts: Mapping[Any, Forecast], no_forecast: str) -> tuple[str, ...]:
+    """Why something has none, and what is to be known of the others."""
+    told = dict.fromkeys(f"Of the forecast: {text}" for one in forecasts.values() for text in one.warnings)
+    return (*((no_forecast,) if no_forecast else ()), *told)
 
 
 def _interval(measurement: Measurement | None) -> tuple[float | None, float | None]:

@@ -5,9 +5,17 @@ from typing import Annotated
 
 import typer
 
+from traincast.cli.output_files import image_file, page_file
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON in base units instead of text.")]
-HtmlFile = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Also write an HTML page with charts.")]
-PngFile = Annotated[Path | None, typer.Option("--png", metavar="FILE", help="Also write the chart as an image.")]
+HtmlFile = Annotated[
+    Path | None,
+    typer.Option("--html", metavar="FILE", callback=page_file, help="Also write an HTML page with charts."),
+]
+PngFile = Annotated[
+    Path | None,
+    typer.Option("--png", metavar="FILE", callback=image_file, help="Also write the chart as an image."),
+]
 DevicesFile = Annotated[
     Path | None, typer.Option("--devices", metavar="FILE", help="CSV or TOML file with devices of your own.")
 ]
@@ -54,6 +62,14 @@ Pue = Annotated[float, typer.Option(help="What the site draws for each joule of 
 CurveFile = Annotated[
     Path | None, typer.Option("--curve", metavar="LOG", help="An earlier run of the same model, for --target.")
 ]
+
+
+def usd(text: str | float) -> float:
+    """An amount as people write it: 200, $200 or 1,500.50."""
+    try:
+        return float(str(text).strip().removeprefix("$").replace(",", ""))
+    except ValueError:
+        raise typer.BadParameter(f"'{text}' is no amount in US dollars: write 200 or 12.50.") from None
 
 
 def model_options(**options: int | str | None) -> dict[str, int | str]:

@@ -55,7 +55,7 @@ def plan(
     n_epochs: NEpochs = 1,
     deadline: Deadline = None,
     budget: Budget = None,
-    confidence: Confidence = 0.8,
+    confidence: Confidence = "0.8",
     target_accuracy: TargetAccuracy = None,
     curve: Curve = None,
     batch_size: BatchSize = None,
@@ -97,10 +97,16 @@ def plan(
     from traincast.api.planning import CHECKPOINT_BYTES_PER_S
     from traincast.api.planning import plan as ask
     from traincast.cli.durations import seconds_of
+    from traincast.cli.fractions import fraction_of
     from traincast.cli.plan_document import document_of
-    from traincast.cli.show import show
-    from traincast.planning.outputs import job_text
+    from traincast.cli.show import show, write_files
+    from traincast.errors import InputError
+    from traincast.planning.outputs import check_kind, job_text
 
+    if as_job is not None:
+        check_kind(as_job)
+        if as_json:
+            raise InputError("--as prints a job and --json the plan: leave one of them out.")
     options = model_options(n_classes=n_classes, image_size=image_size, seqlen=seqlen, head=head)
     found = ask(
         load_model(model, **options),
@@ -108,7 +114,7 @@ def plan(
         n_epochs=n_epochs,
         deadline_s=None if deadline is None else seconds_of(deadline, "--deadline"),
         budget_usd=budget,
-        confidence=confidence,
+        confidence=fraction_of(confidence, "--confidence", such_as="90% or 0.9"),
         target_accuracy=target_accuracy,
         curve=curve,
         batch_size=batch_size,
@@ -135,5 +141,6 @@ def plan(
     )
     if as_job is not None:
         typer.echo(job_text(found.job(), as_job), nl=False)
+        write_files(document_of(found), html=html, png=png)
         return
     show(document_of(found), as_json=as_json, html=html, png=png, data=found.to_dict() if as_json else None)

@@ -5,15 +5,33 @@ from typing import Annotated
 
 import typer
 
+from traincast.cli.options import usd
 from traincast.errors import InputError
 from traincast.units import MEGA
 
+
+def _accuracy(text: str | float) -> float:
+    """As people write it: 0.92 or 92%."""
+    written = str(text).strip()
+    try:
+        return float(written.removesuffix("%")) / (100 if written.endswith("%") else 1)
+    except ValueError:
+        raise typer.BadParameter(f"'{text}' is no accuracy: write 0.92 or 92%.") from None
+
+
 Deadline = Annotated[str | None, typer.Option(metavar="TIME", help="The run is to be over by then: 12h, 90min, 1d12h.")]
-Budget = Annotated[float | None, typer.Option(metavar="USD", help="What it may cost at most.")]
-Confidence = Annotated[float, typer.Option(help="How likely a plan has to keep them, from 0.5.")]
+Budget = Annotated[float | None, typer.Option(metavar="USD", parser=usd, help="What it may cost at most.")]
+Confidence = Annotated[
+    str, typer.Option(metavar="SHARE", help="How likely a plan has to keep them, from 0.5: 90% or 0.9.")
+]
 TargetAccuracy = Annotated[
     float | None,
-    typer.Option("--target-accuracy", help="Train until this accuracy (with --curve) instead of --epochs."),
+    typer.Option(
+        "--target-accuracy",
+        metavar="<float>",
+        parser=_accuracy,
+        help="Train until this accuracy (with --curve) instead of --epochs.",
+    ),
 ]
 Curve = Annotated[Path | None, typer.Option(metavar="LOG", help="Log of an earlier run, at --batch-size.")]
 BatchSize = Annotated[

@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from traincast.cli.options import AsJson, HtmlFile
+from traincast.cli.options import AsJson, HtmlFile, PngFile
 from traincast.errors import InputError
+from traincast.units import show_things
 
 if TYPE_CHECKING:
+    from traincast.measurement.record import Record
     from traincast.measurement.store import Group
     from traincast.report.document import Document
     from traincast.report.table import Row
@@ -29,6 +31,7 @@ def records(
     ] = None,
     as_json: AsJson = False,
     html: HtmlFile = None,
+    png: PngFile = None,
 ) -> None:
     """What was measured so far, and by what?
 
@@ -44,13 +47,15 @@ def records(
         if export is not None:
             from traincast.measurement.export import export as write
 
-            typer.echo(f"Wrote {write(opened.rows(kind), export):,} records to {export}", err=True)
+            typer.echo(f"Wrote {show_things(write(opened.rows(kind), export), 'record')} to {export}", err=True)
         if tables is not None:
             from traincast.measurement.public_tables import write_public_tables
 
             for path in write_public_tables(opened.rows(kind), tables):
                 typer.echo(f"Wrote {path}", err=True)
-    show(_document(store, groups), as_json=as_json, html=html, data={"store": str(store), "groups": groups})
+        found = opened.records(kind) if html is not None or png is not None else []
+    document = _document(store, groups, found)
+    show(document, as_json=as_json, html=html, png=png, data={"store": str(store), "groups": groups})
 
 
 def _import(store: Path, path: Path) -> None:
@@ -65,10 +70,11 @@ def _import(store: Path, path: Path) -> None:
         n_new = opened.add_all(found, campaign=path.name)
     n_known = len(found) - n_new
     others = f"; {n_known:,} {'was' if n_known == 1 else 'were'} there before" if n_known else ""
-    typer.echo(f"Imported {n_new:,} record{'s' * (n_new != 1)} from {path}{others}.", err=True)
+    typer.echo(f"Imported {show_things(n_new, 'record')} from {path}{others}.", err=True)
 
 
-def _document(store: Path, groups: "list[Group]") -> "Document":
+def _document(store: Path, groups: "list[Group]", found: "list[Record]") -> "Document":
+    from traincast.cli.records_charts import counts_chart, times_charts
     from traincast.report.document import Document
     from traincast.report.table import Column, Table
 
@@ -86,7 +92,12 @@ def _document(store: Path, groups: "list[Group]") -> "Document":
         rows=tuple(_row(group) for group in groups),
     )
     n = sum(group.n for group in groups)
-    return Document(title=f"{n:,} records in '{store}'", tables=(table,))
+    return Document(
+        title=f"{show_things(n, 'record')} in '{store}'",
+        tables=(table,),
+        charts=(*times_charts(found), counts_chart(groups)) if groups else (),
+        notes=("Moments are in the time zone of this machine; times in charts are medians as measured.",),
+    )
 
 
 def _row(group: "Group") -> "Row":

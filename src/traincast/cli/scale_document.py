@@ -14,7 +14,7 @@ from traincast.forecasting.scale_compare import compare as compare_with
 from traincast.hardware.link import Link
 from traincast.report.document import Document
 from traincast.report.table import Cell, Column, Row, Table
-from traincast.units import show_bytes_per_s, show_percent, show_usd
+from traincast.units import show_bytes_per_s, show_percent, show_things, show_usd
 
 _WORDS = (
     "Speedup is T(1)/T(N) at one global batch. Scaled speedup is N T(1)/T(N), with T of a step at one batch per GPU. "
@@ -198,8 +198,7 @@ def _run_of(scaling: Scaling) -> str:
     question = scaling.question
     if question.n_samples is None:
         return "a step"
-    epochs = "1 epoch" if question.n_epochs == 1 else f"{question.n_epochs:,} epochs"
-    return f"{epochs} of {question.n_samples:,} samples"
+    return f"{show_things(question.n_epochs, 'epoch')} of {question.n_samples:,} samples"
 
 
 def _counts(scaling: Scaling) -> str:

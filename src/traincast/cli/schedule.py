@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from traincast.cli.options import AsJson
+from traincast.cli.options import AsJson, HtmlFile, PngFile
 
 _GIVEN_UP = 1
 
@@ -33,6 +33,8 @@ def schedule(
         int | None, typer.Option(help="Of a local cluster. Default: all of the machine.", show_default=False)
     ] = None,
     as_json: AsJson = False,
+    html: HtmlFile = None,
+    png: PngFile = None,
 ) -> None:
     """Train many jobs for real on a Ray cluster: a scheduling policy starts, grows, shrinks and finishes them.
 
@@ -44,7 +46,7 @@ def schedule(
     from traincast.cli.schedule_document import document_of, line_of
     from traincast.cli.show import show
 
-    require_torch("Training")
+    require_torch("Training", extra="ray")
 
     def tell(event: "Event") -> None:
         typer.echo(line_of(event), err=True)
@@ -54,6 +56,7 @@ def schedule(
             jobs, out, policy=policy, interval_s=interval, restart_s=restart, on_ray=on_ray, n_cpus=cpus, on_event=tell
         )
     data = {"policy": policy, "jobs": [one.to_dict() for one in found]} if as_json else None
-    show(document_of(found, policy=policy), as_json=as_json, data=data)
+    document = document_of(found, policy=policy, interval_s=interval, restart_s=restart)
+    show(document, as_json=as_json, html=html, png=png, data=data)
     if any(one.error for one in found):
         raise typer.Exit(_GIVEN_UP)

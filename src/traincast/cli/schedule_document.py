@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from traincast.report.chart import Chart, Series
 from traincast.report.document import Document
 from traincast.report.table import Column, Table
-from traincast.units import show_duration
+from traincast.units import show_duration, show_things
 
 if TYPE_CHECKING:
     from traincast.launch.elastic_events import Event
@@ -26,7 +27,10 @@ _COLUMNS = (
 )
 
 
-def document_of(jobs: Sequence[JobOutcome], *, policy: str) -> Document:
+_MOST_NAMED = 14  # jobs that have colours of their own
+
+
+def document_of(jobs: Sequence[JobOutcome], *, policy: str, interval_s: float, restart_s: float) -> Document:
     """One row a job; moments count from the first start of the scheduler."""
     rows = tuple(
         (
@@ -43,10 +47,63 @@ def document_of(jobs: Sequence[JobOutcome], *, policy: str) -> Document:
         for job in jobs
     )
     return Document(
-        title=f"{len(jobs):,} jobs under {policy}",
+        title=f"{show_things(len(jobs), 'job')} under {policy}",
+        subtitle=f"a decision every {show_duration(interval_s)}, on CPUs of a Ray cluster",
         tables=(Table(title="Predicted beside actual", columns=_COLUMNS, rows=rows),),
-        notes=tuple(f"{job.name} was given up: {job.error}" for job in jobs if job.error),
+        charts=(_completion_chart(jobs), _devices_chart(jobs)),
+        notes=(
+            f"Assumed: a start takes {show_duration(restart_s)}; steps take what is forecast for this machine, until "
+            "the first ones were seen.",
+            *(f"{job.name} was given up: {job.error}" for job in jobs if job.error),
+        ),
     )
+
+
+def _completion_chart(jobs: Sequence[JobOutcome]) -> Chart:
+    """From submission to end: as simulated before anything ran, as expected at the last start, and as it was."""
+    names = [job.name for job in jobs]
+    ends: dict[str, list[float | None]] = {
+        "simulated": [job.planned_finish_s for job in jobs],
+        "expected at last start": [job.expected_finish_s for job in jobs],
+        "measured": [job.finish_s for job in jobs],
+    }
+    return Chart(
+        title="Completion: predicted and measured",
+        kind="bar",
+        series=tuple(
+            Series(
+                name=name,
+                x=names,
+                y=[None if end is None else end - job.submit_s for end, job in zip(found, jobs, strict=True)],
+            )
+            for name, found in ends.items()
+        ),
+        x_label="job",
+        y_label="from submission to end",
+        y_show="duration",
+    )
+
+
+def _devices_chart(jobs: Sequence[JobOutcome]) -> Chart:
+    """Who had how many devices when; beyond a number of jobs only how many were in use."""
+    times = sorted({moment for job in jobs for stay in job.stays for moment in (stay.since_s, stay.until_s)})
+    shown = [(job.name, [job]) for job in jobs] if len(jobs) <= _MOST_NAMED else [("all jobs", list(jobs))]
+    return Chart(
+        title="Devices of the jobs",
+        kind="stacked_steps",
+        series=tuple(
+            Series(name=name, x=times, y=[sum(_devices_at(job, now_s) for job in own) for now_s in times])
+            for name, own in shown
+        ),
+        x_label="time",
+        y_label="devices",
+        x_show="duration",
+        y_show="integer",
+    )
+
+
+def _devices_at(job: JobOutcome, now_s: float) -> int:
+    return sum(stay.n_devices for stay in job.stays if stay.since_s <= now_s < stay.until_s)
 
 
 def line_of(event: Event) -> str:

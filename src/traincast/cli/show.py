@@ -25,10 +25,12 @@ def show(
     html: Path | None = None,
     png: Path | None = None,
     data: dict[str, Any] | None = None,
+    page: Document | None = None,
 ) -> None:
     """Text or JSON to stdout, pages and images to files, and where these are to stderr.
 
-    `data` is what the Python result holds; without it JSON repeats the tables of the document.
+    `data` is what the Python result holds; without it JSON repeats the tables of the document. `page` is what files
+    show where that is more: what was printed before stands on no page yet.
     """
     if as_json:
         from traincast.report.json_ import to_dict, to_json
@@ -36,7 +38,7 @@ def show(
         typer.echo(to_json(to_dict(document) if data is None else data))
     else:
         typer.echo(_text(document), nl=False)
-    write_files(document, html=html, png=png)
+    write_files(page or document, html=html, png=png)
 
 
 def write_files(document: Document, *, html: Path | None = None, png: Path | None = None) -> None:

@@ -7,7 +7,7 @@ from traincast.report.document import Document
 from traincast.report.table import Cell, Column, Table
 from traincast.scheduling.charts import MOST_SPANS, completion_chart, devices_chart, gantt_chart, queue_chart
 from traincast.scheduling.compare import Comparison, Outcome
-from traincast.units import show_duration
+from traincast.units import show_duration, show_things
 
 _COLUMNS = (
     Column(key="policy", header="policy", show="name"),
@@ -34,7 +34,7 @@ def document_of(comparison: Comparison, *, with_charts: bool = True) -> Document
     first = outcomes[0].schedule
     columns = (*_COLUMNS[:2], *_SPREAD, *_COLUMNS[2:]) if comparison.n_seeds > 1 else _COLUMNS
     return Document(
-        title=f"{len(first.jobs):,} jobs on {first.machines.name}",
+        title=f"{show_things(len(first.jobs), 'job')} on {first.machines.name}",
         subtitle=_settings(comparison),
         tables=(
             Table(
@@ -56,7 +56,7 @@ def best_of(comparison: Comparison) -> Outcome:
 
 def _settings(comparison: Comparison) -> str:
     rules, machines = comparison.rules, comparison.outcomes[0].schedule.machines
-    parts = [f"{machines.n_devices:,} devices"]
+    parts = [show_things(machines.n_devices, "device")]
     parts.append(
         f"a decision every {show_duration(rules.interval_s)}" if rules.interval_s else "decisions at each event"
     )
@@ -64,7 +64,7 @@ def _settings(comparison: Comparison) -> str:
         parts.append(f"forecasts off by sigma {rules.work_sigma:g} (work) and {rules.speed_sigma:g} (speed)")
     n_own = sum(job.work_sigma is not None for job in comparison.jobs)
     if n_own:
-        parts.append(f"{n_own:,} job{'s' * (n_own > 1)} with intervals of their own")
+        parts.append(f"{show_things(n_own, 'job')} with intervals of their own")
     if rules.failures is not None:
         parts.append(f"a node fails every {show_duration(rules.failures.mean_between_s)}")
     if comparison.n_seeds > 1:
@@ -124,10 +124,21 @@ def _notes(comparison: Comparison) -> tuple[str, ...]:
     if len(comparison.outcomes) > 1:
         worst = max(comparison.outcomes, key=lambda one: one.mean("mean_completion_s"))
         times = worst.mean("mean_completion_s") / best.mean("mean_completion_s")
-        notes.append(f"Shortest mean completion: {best.policy}, {times:.2f} times shorter than {worst.policy}.")
+        shorter = f"{times:.2f} times shorter than {worst.policy}"
+        is_tie = shorter.startswith("1.00 ")
+        notes.append(
+            "The mean completion is as long under each policy."
+            if is_tie
+            else f"Shortest mean completion: {best.policy}, {shorter}."
+        )
+    if comparison.n_seeds > 1:
+        notes.append(
+            f"Policies and their mean completion are means over {comparison.n_seeds} seeds; jobs, and charts over "
+            "time, are of the first."
+        )
     for one in comparison.outcomes:
         if one.schedule.n_failures:
-            notes.append(f"{one.policy}: {one.schedule.n_failures} failures of nodes (first seed).")
+            notes.append(f"{one.policy}: {show_things(one.schedule.n_failures, 'failure')} of nodes (first seed).")
         if len(one.schedule.spans) > MOST_SPANS:
             notes.append(f"{one.policy}: {len(one.schedule.spans):,} stays on devices are too many to draw.")
     return tuple(notes)

@@ -74,11 +74,11 @@ class Asked:
         with downloading() as tell:
             return load_dataset(self.data, image_side=self.image_side, download=self.download, on_progress=tell)
 
-    def show(self, document: Document, data: dict[str, Any]) -> None:
+    def show(self, document: Document, data: dict[str, Any], page: Document | None = None) -> None:
         """At the end of the command."""
         from traincast.cli.show import show
 
-        show(document, as_json=self.as_json, html=self.html, png=self.png, data=data)
+        show(document, as_json=self.as_json, html=self.html, png=self.png, data=data, page=page)
 
 
 def recipe_command(command: Callable[..., None]) -> Callable[..., None]:

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from traincast.recipes.collection import Grid
 
 
+_IN_VAIN = 1
+
+
 def collect(
     data: Data = DATA,
     models: Annotated[
@@ -67,20 +70,22 @@ def collect(
 ) -> None:
     """Train a grid of models, lengths and seeds from scratch: a folder of logs, and the curve through each.
 
-    Resumable: the same line again does what is missing. Example: traincast train collect --models
-    cifar_resnet20,cifar_resnet32 --epochs 2,4,8 --seeds 3
+    Resumable: the same line again does what is missing. The exit code is 1 if no run came to its end. Example:
+    traincast train collect --models cifar_resnet20,cifar_resnet32 --epochs 2,4,8 --seeds 3
     """
     from traincast.api.collecting import collection_stages, forecast_collection
+    from traincast.api.run_memory import check_memory
     from traincast.api.runnables import require_torch
     from traincast.cli.numbers import whole_numbers
     from traincast.cli.show import show
     from traincast.cli.train_collect_document import collection_document, plan_document
     from traincast.cli.train_flow import Forecasts, downloading
 
-    require_torch("Training")
+    require_torch("Training", extra="recipes")
     from traincast.recipes.collection import Grid
-    from traincast.recipes.engine.settings import check_device
+    from traincast.recipes.engine.settings import check_device, check_whole
 
+    check_whole("n_seeds", seeds, at_least=1)
     grid = Grid(
         models=_names(models),
         devices=_names(devices),
@@ -109,16 +114,20 @@ def collect(
         show(plan)
     is_elsewhere = on != THIS_MACHINE and set(grid.devices) == {"cpu"}  # compared is with here
     here = forecast_collection(stages) if is_elsewhere else asked
+    if here is not None and on_ray is None:
+        check_memory(here)
     collection = _run(
         grid, folder, on_ray=on_ray, cpus_per_task=cpus_per_task, retry_failed=retry_failed, download=download
     )
-    document = collection_document(collection, here)
-    if asked is None or here is None:
-        answer = {"forecast": None, **collection.to_dict()}
-    else:
+    document = page = collection_document(collection, here)
+    answer = {"forecast": None, **collection.to_dict()}
+    if asked is not None and here is not None:
         forecasts = Forecasts(asked, here)
-        document, answer = forecasts.beside(document), {**forecasts.to_dict(), **collection.to_dict()}
-    show(document, as_json=as_json, html=html, png=png, data=answer)
+        document, page = forecasts.beside(document), forecasts.on_page(document)
+        answer |= forecasts.to_dict()
+    show(document, as_json=as_json, html=html, png=png, data=answer, page=page)
+    if collection.is_in_vain:
+        raise typer.Exit(_IN_VAIN)
 
 
 def _run(grid: "Grid", folder: Path, **how: Any) -> "Collection":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from traincast.report.chart import Chart, Series
 from traincast.report.document import Document
 from traincast.report.table import Column, Row, Table
-from traincast.units import show_duration
+from traincast.units import show_duration, show_things
 
 if TYPE_CHECKING:
     from traincast.api.collecting import CollectedRun, Collection
@@ -21,19 +21,21 @@ _MOST_BARS = 40
 
 def plan_document(grid: Grid, n_runs: int, forecast: RecipeForecast | None) -> Document:
     """Before the runs."""
-    from traincast.cli.train_document import forecast_notes, forecast_table
+    from traincast.cli.train_document import forecast_notes, forecast_table, stages_chart
 
-    runs = f"{n_runs} training run{'s' * (n_runs > 1)}"
+    runs = show_things(n_runs, "training run")
     how = f"{grid.data}, batch {grid.batch_size:,}, {grid.precision}, {grid.optimizer}"
     unknown = "Runs on a GPU are not forecast: name it with --on."
     if forecast is None:
         return Document(title=runs, subtitle=how, notes=(unknown,))
     n_unknown = n_runs - len(forecast.stages)
+    elsewhere = (f"Not forecast, as on another device: {show_things(n_unknown, 'run')}.",) if n_unknown else ()
     return Document(
         title=f"{runs} on {forecast.place}: {show_duration(forecast.total_s)}",
         subtitle=f"forecast, before anything runs, one after the other; {how}",
         tables=(forecast_table(forecast),),
-        notes=(*forecast_notes(forecast), *((f"{n_unknown} runs are on another device.",) if n_unknown else ())),
+        charts=(stages_chart(forecast),),
+        notes=(*forecast_notes(forecast), *elsewhere),
     )
 
 
@@ -59,14 +61,20 @@ def collection_document(collection: Collection, forecast: RecipeForecast | None)
     progress = collection.progress
     n_runs = len(collection.runs) + collection.n_left
     title = f"{len(done)} of {n_runs} training runs are in '{collection.folder}'"
-    notes = [] if progress is None else [f"{progress.n_now} trained now, {progress.n_before} before."]
+    verb = "tried" if collection.n_failed else "trained"
+    notes = [] if progress is None else [f"{progress.n_now} {verb} now, {progress.n_before} before."]
     notes += [f"{run.name}: {run.error}" for run in collection.runs if run.error is not None]
-    notes.append(_LAW)
-    notes.append(f"'traincast converge {collection.folder}/runs/RUN/log.csv' draws a curve; each run has its folder.")
+    if collection.n_failed:
+        none = "None of the runs came to its end" if not done else f"{collection.n_failed} did not come to their end"
+        notes.append(f"{none}: --retry-failed tries them again; other settings need another --out.")
+    if done:
+        where = f"{collection.folder}/runs/RUN/log.csv"
+        notes += [_LAW, f"'traincast converge {where}' draws a curve; each run has its folder."]
+    table = Table(title="Runs", columns=columns, rows=tuple(_row(run, predicted_s) for run in done))
     return Document(
         title=title,
         subtitle=_hosts(done),
-        tables=(Table(title="Runs", columns=columns, rows=tuple(_row(run, predicted_s) for run in done)),),
+        tables=(table,) if done else (),
         charts=_charts(done, predicted_s) if done else (),
         notes=tuple(notes),
     )

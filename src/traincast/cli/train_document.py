@@ -23,7 +23,7 @@ def forecast_document(name: str, forecast: RecipeForecast, about: tuple[Table, .
         title=f"{name} on {forecast.place}: {show_duration(forecast.total_s)}",
         subtitle="forecast, before anything runs",
         tables=(*about, forecast_table(forecast)),
-        charts=(_stages_chart(forecast),),
+        charts=(stages_chart(forecast),),
         notes=forecast_notes(forecast),
     )
 
@@ -149,7 +149,8 @@ def _compared(title: str, rows: Sequence[tuple[object, ...]]) -> Table:
     return Table(title=title, columns=columns, rows=tuple(rows))
 
 
-def _stages_chart(forecast: RecipeForecast) -> Chart:
+def stages_chart(forecast: RecipeForecast) -> Chart:
+    """What is forecast of each, by what it goes to."""
     names = [stage.name for stage in forecast.stages]
     series = [
         Series(name=title, x=names, y=[getattr(stage, part) for stage in forecast.stages])

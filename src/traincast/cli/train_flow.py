@@ -34,14 +34,20 @@ class Forecasts:
         return told if self.asked is self.here else {**told, "forecast_here": self.here.to_dict()}
 
     def beside(self, document: Document) -> Document:
-        """The document, with the forecast for elsewhere: it stands nowhere else on a page."""
-        from traincast.cli.train_document import forecast_notes, forecast_table
+        """The document, with the forecast for elsewhere, if there is one."""
+        return document if self.asked is self.here else _with_forecast(document, self.asked)
 
-        if self.asked is self.here:
-            return document
-        table = replace(forecast_table(self.asked), title=f"Forecast for {self.asked.place}")
-        notes = tuple(f"{self.asked.place}: {note}" for note in forecast_notes(self.asked))
-        return replace(document, tables=(*document.tables, table), notes=(*document.notes, *notes))
+    def on_page(self, document: Document) -> Document:
+        """With every forecast, its cost and its warnings: a terminal has shown them before the run, a page has not."""
+        return self.beside(_with_forecast(document, self.here))
+
+
+def _with_forecast(document: Document, forecast: RecipeForecast) -> Document:
+    from traincast.cli.train_document import forecast_notes, forecast_table
+
+    table = replace(forecast_table(forecast), title=f"Forecast for {forecast.place}")
+    notes = tuple(f"{forecast.place}: {note}" for note in forecast_notes(forecast))
+    return replace(document, tables=(*document.tables, table), notes=(*document.notes, *notes))
 
 
 def run_command(
@@ -56,6 +62,7 @@ def run_command(
 
     `about` are tables of what is trained on, shown with the forecast.
     """
+    from traincast.api.run_memory import check_memory
     from traincast.cli.show import show
     from traincast.cli.train_document import forecast_document
     from traincast.recipes.engine.settings import check_device
@@ -69,10 +76,12 @@ def run_command(
         return
     if not asked.as_json:
         show(before)
+    check_memory(forecasts.here)
     with stopped(f"The same command goes on from the checkpoint in '{folder}'."), counting(recipe.name) as tell:
         result = recipe.run(folder, tell)
     answer = {**forecasts.to_dict(), "result": result.to_dict()}
-    asked.show(forecasts.beside(document(forecasts.here, result)), answer)
+    compared = document(forecasts.here, result)
+    asked.show(forecasts.beside(compared), answer, forecasts.on_page(compared))
 
 
 def _forecasts(recipe: Recipe[Result], asked: Asked) -> Forecasts:

@@ -74,10 +74,11 @@ def scaling(
     from traincast.cli.numbers import whole_numbers
     from traincast.cli.show import show
     from traincast.cli.train_flow import downloading
-    from traincast.cli.train_scaling_document import forecast_document, result_document
+    from traincast.cli.train_scaling_document import result_document
+    from traincast.cli.train_scaling_forecast_document import forecast_document, with_forecast
     from traincast.hardware.link_table import find_link_inside
 
-    require_torch("Training")
+    require_torch("Training", extra="recipes")
     sizes = batch_sizes.removesuffix(",...")
     rate = None if link is None else find_link_inside(link).bytes_per_s
     plan = partial(
@@ -111,8 +112,11 @@ def scaling(
     answer = result.to_dict()
     if here is not asked:
         answer |= {"forecast": asked.forecast.to_dict(), "forecast_here": here.forecast.to_dict()}
-    document = result_document(result, folder, None if here is asked else asked)
-    show(document, as_json=as_json, html=html, png=png, data=answer)
+    document = result_document(result, folder)
+    page = with_forecast(document, here)
+    if here is not asked:
+        document, page = with_forecast(document, asked), with_forecast(page, asked)
+    show(document, as_json=as_json, html=html, png=png, data=answer, page=page)
 
 
 def _run(

@@ -2,101 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from traincast.cli.train_scaling_cells import DEVICES, OF_ALL, OF_EACH, of_cell, told
 from traincast.report.chart import Chart, ReferenceLine, Series
 from traincast.report.document import Document
 from traincast.report.table import Column, Row, Table
-from traincast.units import show_bytes, show_duration, show_usd
+from traincast.units import show_things
 
 if TYPE_CHECKING:
-    from traincast.api.scaling_experiment import ScalingExperiment, ScalingResult
+    from traincast.api.scaling_experiment import ScalingResult
     from traincast.recipes.scaling_experiment.analysis import Compared, Comparison
-    from traincast.recipes.scaling_experiment.settings import ScalingSettings
 
 _FIXED = {"weak": "the batch of a device stays (weak)", "strong": "the batch of all devices stays (strong)"}
-_DEVICES = Column(key="n_devices", header="devices", show="integer")
-_OF_EACH = Column(key="batch_size_per_device", header="batch a device", show="integer")
-_OF_ALL = Column(key="global_batch_size", header="batch of all", show="integer")
-_WHICH = {"weak": (_OF_EACH, _DEVICES), "strong": (_OF_ALL, _DEVICES)}
+_WHICH = {"weak": (OF_EACH, DEVICES), "strong": (OF_ALL, DEVICES)}
 
 
-def forecast_document(experiment: ScalingExperiment) -> Document:
-    """Before the run."""
-    forecast, settings = experiment.forecast, experiment.settings
-    return Document(
-        title=f"Scaling of {settings.model} on {forecast.on}: {len(experiment.cells)} runs",
-        subtitle=f"forecast, before anything runs; {_told(settings)}",
-        tables=(_forecast_table(experiment),),
-        notes=(*_in_all(experiment), *experiment.notes, *(f"Warning: {text}" for text in forecast.warnings)),
-    )
-
-
-def _forecast_table(experiment: ScalingExperiment) -> Table:
-    """A row a run, and the rest of it empty where it cannot be forecast."""
-    forecast = experiment.forecast
-    has_cost = any(each.epoch_usd is not None for each in forecast.cells)
-    columns = (
-        _DEVICES,
-        _OF_EACH,
-        _OF_ALL,
-        Column(key="n_steps", header="steps", show="integer"),
-        Column(key="epoch_s", header="epoch", show="duration"),
-        Column(key="epoch_p10_s", header="p10", show="duration"),
-        Column(key="epoch_p90_s", header="p90", show="duration"),
-        Column(key="compute_s", header="compute", show="duration"),
-        Column(key="communication_s", header="communication", show="duration"),
-        Column(key="input_s", header="input", show="duration"),
-        Column(key="peak_memory_bytes", header="memory a device", show="bytes"),
-        *((Column(key="epoch_usd", header="cost", show="usd"),) if has_cost else ()),
-    )
-    rows: list[Row] = []
-    for cell in experiment.cells:
-        found = forecast.of(cell)
-        which = (cell.n_devices, cell.batch_size, cell.global_batch_size, cell.n_steps(experiment.n_samples))
-        if found is None:
-            rows.append((*which, *(None for _ in columns[4:])))
-            continue
-        times = (found.epoch_s, found.low_s, found.high_s, found.compute_s, found.communication_s, found.input_s)
-        rows.append((*which, *times, found.peak_memory_bytes, *((found.epoch_usd,) if has_cost else ())))
-    return Table(title="An epoch of each run", columns=columns, rows=tuple(rows))
-
-
-def _in_all(experiment: ScalingExperiment) -> list[str]:
-    """Time, cost and memory of the whole, and what does not fit."""
-    forecast = experiment.forecast
-    sentences = []
-    if forecast.cells:
-        what = "all epochs of these runs" if len(forecast.cells) == len(experiment.cells) else "those that are forecast"
-        cost = "" if forecast.cost_usd is None else f" and {show_usd(forecast.cost_usd)}"
-        memory = show_bytes(forecast.peak_memory_bytes or 0)
-        sentences.append(
-            f"In all {show_duration(forecast.total_s)}{cost} for {what}, at most {memory} a device; starting processes "
-            "is not in it."
-        )
-    return sentences + [
-        f"It does not fit: {each.cell.n_devices} devices with {each.cell.batch_size:,} samples each."
-        for each in forecast.cells
-        if not each.fits
-    ]
-
-
-def result_document(result: ScalingResult, folder: Path, elsewhere: ScalingExperiment | None = None) -> Document:
-    """Tables 1 to 3, each in both definitions, and predicted beside measured; and a forecast for elsewhere, if any."""
+def result_document(result: ScalingResult, folder: Path) -> Document:
+    """Tables 1 to 3, each in both definitions, and predicted beside measured."""
     settings, both = result.experiment.settings, (result.weak, result.strong)
     tables = [make(comparison) for make in (_speedups, _parts, _bandwidths) for comparison in both if comparison.rows]
     warnings = dict.fromkeys(
         f"Warning: {comparison.kind} scaling: {text}" for comparison in both for text in comparison.warnings
     )
     tables.append(_predictions(result))
-    if elsewhere is not None:
-        title = f"Forecast of an epoch of each run on {elsewhere.forecast.on}"
-        tables.append(replace(_forecast_table(elsewhere), title=title))
     return Document(
-        title=f"Scaling of {settings.model}, {len(result.runs)} runs",
-        subtitle=f"{_told(settings)}; {_where(result)}",
+        title=f"Scaling of {settings.model}, {show_things(len(result.runs), 'run')}",
+        subtitle=f"{told(settings)}; {_where(result)}",
         tables=tuple(tables),
         charts=(
             *(make(comparison) for make in (_speedup_chart, _parts_chart) for comparison in both),
@@ -105,7 +38,7 @@ def result_document(result: ScalingResult, folder: Path, elsewhere: ScalingExper
         notes=(
             *_NOTES,
             *result.experiment.notes,
-            *(f"{cell.n_devices} devices, {cell.batch_size:,} samples each: {text}" for cell, text in result.failures),
+            *(f"{of_cell(cell)}: {text}" for cell, text in result.failures),
             *(("--retry-failed tries these again.",) if result.failures else ()),
             f"'{folder}' has the log of each run; 'traincast scale {settings.model} --measured "
             f"{folder / 'measured.csv'}' reads its epochs.",
@@ -124,7 +57,7 @@ _NOTES = (
 
 
 def _speedups(comparison: Comparison) -> Table:
-    other = _OF_ALL if comparison.kind == "weak" else _OF_EACH
+    other = OF_ALL if comparison.kind == "weak" else OF_EACH
     columns = (
         *_WHICH[comparison.kind],
         other,
@@ -202,8 +135,8 @@ def _bandwidths(comparison: Comparison) -> Table:
 
 def _predictions(result: ScalingResult) -> Table:
     columns = (
-        _DEVICES,
-        _OF_EACH,
+        DEVICES,
+        OF_EACH,
         Column(key="predicted_s", header="predicted epoch", show="duration"),
         Column(key="predicted_p10_s", header="p10", show="duration"),
         Column(key="predicted_p90_s", header="p90", show="duration"),
@@ -273,18 +206,6 @@ def _parts_chart(comparison: Comparison) -> Chart:
 
 def _which(each: Compared) -> tuple[int, int]:
     return each.batch_size, each.run.cell.n_devices
-
-
-def _told(settings: ScalingSettings) -> str:
-    device = "a GPU" if settings.device == "cuda" else f"a process with {_threads(settings.n_threads)}"
-    return (
-        f"{settings.data}, {settings.precision}, {settings.optimizer}, {settings.n_epochs} epochs each, the first not "
-        f"counted; a device is {device}"
-    )
-
-
-def _threads(n: int) -> str:
-    return "1 thread" if n == 1 else f"{n} threads"
 
 
 def _where(result: ScalingResult) -> str:

@@ -40,7 +40,7 @@ def scratch(
     from traincast.api.runnables import require_torch
     from traincast.cli.train_flow import run_command
 
-    require_torch("Training")
+    require_torch("Training", extra="recipes")
     from traincast.recipes.engine.settings import settings_like
     from traincast.recipes.scratch import ScratchRecipe
 
@@ -63,6 +63,7 @@ def _document(recipe: "ScratchRecipe", forecast: "RecipeForecast", result: "Trai
     from traincast.cli.train_document import curve_charts, parts_table, times_chart
     from traincast.report.document import Document
     from traincast.report.table import Column, Table
+    from traincast.units import show_things
 
     columns = (
         Column(key="test_accuracy_fraction", header="test accuracy", show="percent"),
@@ -75,7 +76,7 @@ def _document(recipe: "ScratchRecipe", forecast: "RecipeForecast", result: "Trai
     notes = [*recipe.data.notes, f"The log is '{result.log_path}': traincast converge reads it."]
     if result.resumed_at_step is not None:
         notes.append(f"It went on from step {result.resumed_at_step:,}; times are of all its parts.")
-    expected = forecast.stages[0]
+    expected, epochs = forecast.stages[0], show_things(recipe.settings.n_epochs, "epoch")
     parts: list[tuple[str, float | None, float | None]] = [
         ("training", expected.train_s, result.train_s),
         ("input", expected.input_s, result.input_s),
@@ -83,7 +84,7 @@ def _document(recipe: "ScratchRecipe", forecast: "RecipeForecast", result: "Trai
     ]
     return Document(
         title=f"{recipe.model} on {recipe.data.name}: {100 * result.test_accuracy:.1f} % of the test images are right",
-        subtitle=f"{recipe.settings.n_epochs} epochs of {recipe.data.train.n_samples:,} images, from scratch",
+        subtitle=f"{epochs} of {recipe.data.train.n_samples:,} images, from scratch",
         tables=(Table(title="Result", columns=columns, rows=(numbers,)), parts_table(expected, result)),
         charts=(*curve_charts(result), times_chart(parts, "part")),
         notes=tuple(notes),

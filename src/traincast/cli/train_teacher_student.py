@@ -52,7 +52,7 @@ def teacher_student(
     from traincast.cli.train_flow import run_command
     from traincast.cli.train_teacher_student_document import teacher_student_document
 
-    require_torch("Training")
+    require_torch("Training", extra="recipes")
     from traincast.recipes.engine.settings import settings_like
     from traincast.recipes.teacher_student.recipe import TeacherStudentRecipe
 

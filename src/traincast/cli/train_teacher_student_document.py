@@ -8,7 +8,7 @@ from traincast.cli.seed_columns import flat_line, gain_columns, gain_words, inte
 from traincast.report.chart import Chart
 from traincast.report.document import Document
 from traincast.report.table import Column, Table
-from traincast.units import show_percent
+from traincast.units import show_percent, show_things
 
 if TYPE_CHECKING:
     from traincast.api.training import RecipeForecast
@@ -36,8 +36,9 @@ def subtitle(recipe: TeacherStudentRecipe, result: TeacherStudentResult) -> str:
     share = show_percent(result.n_labeled / (result.n_labeled + result.n_unlabeled))
     settings = recipe.settings
     return (
-        f"{result.n_labeled:,} labels ({share}), {result.n_unlabeled:,} unlabeled images, {len(result.seeds)} seeds, "
-        f"{settings.n_epochs} epochs, batch {settings.batch_size}, rate {settings.learning_rate:g}"
+        f"{result.n_labeled:,} labels ({share}), {result.n_unlabeled:,} unlabeled images, "
+        f"{show_things(len(result.seeds), 'seed')}, {show_things(settings.n_epochs, 'epoch')}, "
+        f"batch {settings.batch_size}, rate {settings.learning_rate:g}"
     )
 
 

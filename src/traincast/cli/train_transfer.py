@@ -44,7 +44,7 @@ def transfer(
     from traincast.cli.train_flow import run_command
     from traincast.cli.train_transfer_document import transfer_document
 
-    require_torch("Training")
+    require_torch("Training", extra="recipes")
     from traincast.recipes.data.picture import class_table, write_sample_picture
     from traincast.recipes.transfer.recipe import APPROACHES, TransferRecipe
 

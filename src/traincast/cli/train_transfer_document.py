@@ -8,7 +8,7 @@ from traincast.cli.seed_columns import interval_cells, mean_band
 from traincast.report.chart import Chart
 from traincast.report.document import Document
 from traincast.report.table import Column, Table
-from traincast.units import show_percent
+from traincast.units import show_percent, show_things
 
 if TYPE_CHECKING:
     from traincast.api.training import RecipeForecast
@@ -126,13 +126,10 @@ def _subtitle(recipe: TransferRecipe) -> str:
     target = recipe.target
     source = "weights of this run's own source task" if recipe.weights is None else f"weights of '{recipe.weights}'"
     return (
-        f"{source}, {target.train.n_samples:,} images of {target.train.n_classes} classes, {_epochs(recipe.n_epochs)}, "
-        f"batch {recipe.batch_size}, momentum 0.9, three tenfold drops of the rate"
+        f"{source}, {target.train.n_samples:,} images of {target.train.n_classes} classes, "
+        f"{show_things(recipe.n_epochs, 'epoch')}, batch {recipe.batch_size}, momentum 0.9, "
+        "three tenfold drops of the rate"
     )
-
-
-def _epochs(n: int) -> str:
-    return "1 epoch" if n == 1 else f"{n:,} epochs"
 
 
 def _verdict(recipe: TransferRecipe, result: TransferResult) -> tuple[str, ...]:
@@ -187,8 +184,9 @@ def _remarks(recipe: TransferRecipe, result: TransferResult) -> tuple[str, ...]:
     notes = list(recipe.data.notes)
     if result.source_accuracy is not None and recipe.source is not None:
         notes.append(
-            f"The source task was {recipe.source.name}, learned from scratch in {_epochs(recipe.n_source_epochs)} to "
-            f"{show_percent(result.source_accuracy)}; all runs start from that one network."
+            f"The source task was {recipe.source.name}, learned from scratch in "
+            f"{show_things(recipe.n_source_epochs, 'epoch')} to {show_percent(result.source_accuracy)}; "
+            "all runs start from that one network."
         )
     notes.append(
         "Seeds change the new last layer, the order of the images and their augmentation; the "

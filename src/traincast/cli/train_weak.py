@@ -57,7 +57,7 @@ def weak(
     from traincast.cli.train_flow import run_command
     from traincast.cli.train_weak_document import weak_document
 
-    require_torch("Training")
+    require_torch("Training", extra="recipes")
     from traincast.recipes.engine.settings import settings_like
     from traincast.recipes.weak_labels.recipe import WeakRecipe
     from traincast.recipes.weak_labels.tags import Tagging

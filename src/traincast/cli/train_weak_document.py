@@ -8,7 +8,7 @@ from traincast.cli.seed_columns import flat_line, gain_columns, gain_words, inte
 from traincast.report.chart import Chart
 from traincast.report.document import Document
 from traincast.report.table import Column, Row, Table
-from traincast.units import show_percent
+from traincast.units import show_percent, show_things
 
 if TYPE_CHECKING:
     from traincast.api.training import RecipeForecast
@@ -35,8 +35,9 @@ def subtitle(recipe: WeakRecipe, result: WeakResult) -> str:
     """What is clean, what is tagged, and how it was trained."""
     settings = recipe.settings
     return (
-        f"{result.n_clean:,} clean labels, {result.n_tagged:,} tagged images, {len(result.seeds)} seeds, "
-        f"{settings.n_epochs} epochs, batch {settings.batch_size}, rate {settings.learning_rate:g}"
+        f"{result.n_clean:,} clean labels, {result.n_tagged:,} tagged images, "
+        f"{show_things(len(result.seeds), 'seed')}, {show_things(settings.n_epochs, 'epoch')}, "
+        f"batch {settings.batch_size}, rate {settings.learning_rate:g}"
     )
 
 

@@ -13,6 +13,7 @@ from traincast.convergence.transfer.transferred import QUANTITIES
 from traincast.errors import InputError
 from traincast.report.document import Document
 from traincast.report.table import Column, Row, Table
+from traincast.units import show_things
 
 if TYPE_CHECKING:
     from traincast.api.time_to_accuracy import WorkersCurve
@@ -47,7 +48,7 @@ def times_of(study: Study, workers: str, servers: str, optimus: str, batch: int 
 def document_of(study: Study, times: Sequence[WorkersCurve] = (), *, has_charts: bool = True) -> Document:
     """Charts ask for the whole range of sizes, which takes a second: leave them out where nobody looks."""
     asked = study.predicted
-    what = f"{asked.n_layers:,} {asked.size_name}"
+    what = asked.sized
     kind = f"family '{asked.family}', " if asked.family else ""
     n_own = len(study.own)
     compared = f"; compared with {n_own} run{'s' * (n_own > 1)} of the model itself" if n_own else ""
@@ -57,7 +58,7 @@ def document_of(study: Study, times: Sequence[WorkersCurve] = (), *, has_charts:
     tables += [_workers(times)] if times else []
     return Document(
         title=f"The learning curve of {what} before it runs",
-        subtitle=f"{kind}from {asked.n_rows} runs of {asked.n_models} models{compared}",
+        subtitle=f"{kind}from {show_things(asked.n_rows, 'run')} of {show_things(asked.n_models, 'model')}{compared}",
         tables=tuple(tables),
         charts=tuple(_charts(study, times)) if has_charts else (),
         notes=(*_notes(study, times), *study.warnings),

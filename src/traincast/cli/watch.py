@@ -8,6 +8,8 @@ import typer
 from traincast.cli import converge_options as of_log
 from traincast.cli.options import AsJson, HtmlFile, PngFile
 
+_INTERRUPTED = 130
+
 if TYPE_CHECKING:
     from traincast.cli.watch_loop import Watch
 
@@ -16,11 +18,14 @@ def watch(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The log that a run is writing.")],
     target: of_log.Target = None,
     metric: of_log.MetricName = None,
+    relation_from: of_log.RelationFrom = None,
+    like: of_log.Like = None,
     split: of_log.Split = None,
     total_steps: of_log.TotalSteps = None,
     epochs: of_log.RunEpochs = None,
     steps_per_epoch: of_log.StepsPerEpoch = None,
     lr: of_log.Rates = None,
+    family: of_log.Family = "auto",
     usd_per_hour: of_log.UsdPerHour = None,
     step_s: Annotated[
         float | None,
@@ -48,10 +53,11 @@ def watch(
     """When will a run be done that is going on, and will it reach its target?
 
     Follows a log that grows until the run is over: a screen on a terminal, a line for each update elsewhere. What it
-    saw last is the page or image. Examples:
+    saw last is the page or image, also after Ctrl-C. Examples:
     traincast watch metrics.csv --total-steps 10000 --target 3.0; traincast watch metrics.csv --epochs 90 --target 0.76
     --metric accuracy --stop-if "p(target) < 0.05"
     """
+    from traincast.api.converging import other_logs
     from traincast.cli.watch_loop import Watch
     from traincast.cli.watch_screen import display_for
     from traincast.convergence.asked import Asked
@@ -62,6 +68,8 @@ def watch(
 
     if not 0 < interval_s < float("inf"):
         raise InputError(f"--interval should be above 0 seconds, not {interval_s:g}.")
+    columns = of_log.columns_of(column)
+    reading = Reading(format=format, pattern=pattern, columns=columns, steps_per_epoch=steps_per_epoch, metric=metric)
     asked = Asked(
         metric=metric,
         split=split,
@@ -71,10 +79,11 @@ def watch(
         learning_rate=lr,
         step_s=step_s,
         usd_per_hour=usd_per_hour,
+        family=family,
+        like=other_logs(like or (), file, reading, run),
+        relation_from=other_logs(relation_from or (), file, reading, run),
     )
     rule = None if stop_if is None else read_rule(stop_if, asked)
-    columns = of_log.columns_of(column)
-    reading = Reading(format=format, pattern=pattern, columns=columns, steps_per_epoch=steps_per_epoch)
     with display_for(as_json=as_json, once=once) as display:
         own = Watch(
             file,
@@ -83,18 +92,26 @@ def watch(
             rule,
             display,
         )
-        code = own.once() if once else own.follow(interval_s)
+        try:
+            code = own.once() if once else own.follow(interval_s)
+        except KeyboardInterrupt:
+            code = _INTERRUPTED
     if html is not None or png is not None:
-        _write(own, html, png)
+        code = _written(own, html, png, code)
     raise typer.Exit(code)
 
 
-def _write(seen: "Watch", html: Path | None, png: Path | None) -> None:
-    """The page of `converge`, of the last look."""
+def _written(seen: "Watch", html: Path | None, png: Path | None, code: int) -> int:
+    """The page of `converge`, of the last look. Without one the exit code says so, unless it says more already."""
     from traincast.cli.converge_document import document_of
     from traincast.cli.show import write_files
     from traincast.errors import InputError
 
-    if seen.status is None or seen.status.curve is None:
-        raise InputError(f"'{seen.path}' has too few points yet for a forecast, so there is no page of it.")
-    write_files(document_of([seen.status]), html=html, png=png)
+    if seen.status is not None and seen.status.curve is not None:
+        write_files(document_of([seen.status]), html=html, png=png)
+        return code
+    missing = f"'{seen.path}' has too little yet for a forecast, so there is no page of it."
+    if not code:
+        raise InputError(missing)
+    typer.echo(missing, err=True)
+    return code

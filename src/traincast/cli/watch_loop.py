@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traincast.convergence.alarms import silence_alarms
-from traincast.convergence.asked import Asked, series_for
+from traincast.convergence.asked import Asked
 from traincast.convergence.stopping import N_IN_A_ROW, StopRule
-from traincast.convergence.watching import status_of
+from traincast.convergence.watching import asked_series, status_of
 from traincast.errors import FileFormatError, InputError
 
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ class Watch:
                 f"'{self.path}' has no row yet." if self.path.exists() else f"There is no log '{self.path}'."
             )
         self._update(log)
+        if self.rule is not None and self.status is not None and (missing := self.rule.missing(self.status)):
+            raise InputError(missing)
         return self._stop(n_needed=1) or OVER
 
     def follow(self, interval_s: float) -> int:
@@ -56,16 +58,18 @@ class Watch:
                 self._wait()
             elif self._is_there(log):
                 self._update(log)
+                self._tell_what_is_missing()
+            is_lost = self.status is not None and self.status.is_lost
+            if (log is not None or is_lost) and (stopped := self._stop(n_needed=1 if is_lost else N_IN_A_ROW)):
+                return stopped
             if self.status is not None and self.status.is_over:
                 return OVER
-            if log is not None and (stopped := self._stop(n_needed=N_IN_A_ROW)):
-                return stopped
             time.sleep(interval_s)
 
     def _is_there(self, log: Log) -> bool:
         """A metric may come later than the first rows, as that of a first evaluation does."""
         try:
-            series_for(log, self.asked)
+            asked_series(log, self.asked)
         except InputError as error:
             self.display.tell(f"Waiting: {error}")
             return False
@@ -77,6 +81,16 @@ class Watch:
         self.status = status_of(log, self.asked, silent_s=time.time() - written_s)
         self.n_held = self.n_held + 1 if self.rule is not None and self.rule.holds(self.status) else 0
         self.display.update(self.status)
+
+    def _tell_what_is_missing(self) -> None:
+        """Of a rule that cannot hold: what may still come is waited for, a length that nobody says is not."""
+        status = self.status
+        if self.rule is None or status is None or (missing := self.rule.missing(status)) is None:
+            return
+        may_come = (self.asked.total_steps, self.asked.n_epochs, status.log.total_steps, status.log.n_epochs)
+        if status.total_steps is None and self.rule.name == "eta_s" and all(length is None for length in may_come):
+            raise InputError(missing)
+        self.display.tell(f"Waiting: {missing}")
 
     def _wait(self) -> None:
         missing = self.follower.waits_for

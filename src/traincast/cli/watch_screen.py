@@ -156,7 +156,7 @@ def chart_of(status: Status, width: int, height: int) -> list[str]:
     )
     band = None
     end = 0.0 if curve is None else status.total_steps or 2.0 * curve.last_step
-    if curve is not None and end > curve.last_step:
+    if curve is not None and status.divergence is None and end > curve.last_step:
         places = np.linspace(curve.last_step, end, _N_PLACES)
         low, high = curve.interval(places)
         band = Band(places, np.asarray(low), np.asarray(curve.predict(places)), np.asarray(high))

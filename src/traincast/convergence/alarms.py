@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from traincast.convergence.counting import count
 from traincast.convergence.curves.curve import Curve
 from traincast.convergence.logs.log import Log, Series
 from traincast.convergence.pace import Pace
+from traincast.convergence.settled import Settled, noise_of
 from traincast.units import show_duration, show_percent
 
 Floats = NDArray[np.float64]
@@ -24,23 +26,19 @@ _SILENT = 10.0  # times the usual time between rows
 _SILENT_S = 60.0
 
 
-def smoothed(series: Series) -> float:
-    """Where a series is now: the median of its last tenth, at least of its last three."""
-    return float(np.median(series.values[-max(3, min(len(series) // 10, 200)) :]))
-
-
-def learning_alarms(series: Series, curve: Curve | None, unit: str = "step") -> list[str]:
+def learning_alarms(series: Series, curve: Curve | None, settled: Settled, unit: str = "step") -> list[str]:
     """Of the values: that they grow, stopped being finite, or change no more."""
-    alarms = []
-    if series.first_not_finite_step is not None and series.first_not_finite_step > series.steps[-1]:
-        alarms.append(f"Diverged: '{series.name}' is not finite since {unit} {series.first_not_finite_step:,.6g}.")
+    if settled.divergence is not None:
+        since = count(settled.divergence.first_step, unit)
+        return [f"Diverged: '{settled.diverged_name}' is not finite since {unit} {since}."]
+    alarms: list[str] = []
     if len(series) < _FEWEST:
         return alarms
     sign = -1.0 if series.is_rising else 1.0
     values = series.values[:: 1 + len(series) // _MOST]
     blocks = [float(np.median(part)) for part in np.array_split(sign * values, min(20, len(values) // 3))]
     best, now = min(blocks), blocks[-1]
-    if now - best > max(_RISES * abs(best), _NOISES * _noise(values)):
+    if now - best > max(_RISES * abs(best), _NOISES * noise_of(values)):
         word = "falls" if sign < 0 else "rises"
         alarms.append(f"Diverging: '{series.name}' {word}, from {sign * best:.4g} at its best to {sign * now:.4g} now.")
     elif curve is not None and _is_still(values) and not _gains(curve):
@@ -79,17 +77,11 @@ def silence_alarms(pace: Pace | None, silent_s: float) -> list[str]:
     return [f"Silent: nothing was logged for {show_duration(silent_s)}{usual}."]
 
 
-def _noise(values: Floats) -> float:
-    """Of one value, from its neighbours."""
-    moves = np.diff(values[len(values) // 2 :])
-    return float(np.median(np.abs(moves - np.median(moves)))) / 0.954 if len(moves) > 2 else 0.0
-
-
 def _is_still(values: Floats) -> bool:
     """The last quarter is where the quarter before it was."""
     quarter = max(3, len(values) // 4)
     before, now = np.median(values[-2 * quarter : -quarter]), np.median(values[-quarter:])
-    return bool(abs(before - now) < max(_STILL * abs(before), _noise(values) / np.sqrt(quarter)))
+    return bool(abs(before - now) < max(_STILL * abs(before), noise_of(values) / np.sqrt(quarter)))
 
 
 def _gains(curve: Curve) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from traincast.convergence.curves.curve import LEVELS, Curve, Floats, weighted_quantiles
+from traincast.convergence.settled import NOTHING_SETTLED, Settled
 from traincast.errors import InputError
 from traincast.lognormal import FIFTHS_SDS, p90_factor
 
@@ -59,11 +61,12 @@ def arrival(
     target: float,
     *,
     speed: Speed | None = None,
+    settled: Settled = NOTHING_SETTLED,
     steps_per_epoch: float | None = None,
     unit: str = "step",
 ) -> Arrival:
-    """The target, as every member of the curve and every likely pace sees it."""
-    reached = curve.crossings(target)  # of every member, once: it takes longer than the fit
+    """The target, as every member of the curve and every likely pace sees it, as far as that is not settled."""
+    reached = settled.bounded(curve.crossings(target))  # of every member, once: it takes longer than the fit
     steps = Range(*curve.quantiles_of(reached).tolist())
     from_now = None if speed is None else _seconds_until(curve, reached, speed)
     cost = None if from_now is None or speed is None or speed.usd_per_s is None else from_now.times(speed.usd_per_s)
@@ -76,6 +79,12 @@ def arrival(
         cost_usd=cost,
         unit=unit,
     )
+
+
+def never(target: float, unit: str = "step") -> Arrival:
+    """Of a run that has diverged before it had a curve."""
+    steps = Range(math.inf, math.inf, math.inf)
+    return Arrival(target=target, probability=0.0, steps=steps, epochs=None, from_now_s=None, cost_usd=None, unit=unit)
 
 
 def _seconds_until(curve: Curve, reached: Floats, speed: Speed) -> Range:

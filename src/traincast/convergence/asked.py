@@ -6,13 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from traincast.convergence import given
+from traincast.convergence.counting import count, counted
 from traincast.convergence.curves.curve import Curve
-from traincast.convergence.curves.fit import Kind, continue_like, fit_curve
+from traincast.convergence.curves.fit import Kind, check_family, continue_like, fit_curve
 from traincast.convergence.curves.points import FEWEST
 from traincast.convergence.curves.schedule import LearningRate
 from traincast.convergence.logs.log import Log, Series
-from traincast.convergence.logs.names import has_top, is_known
+from traincast.convergence.logs.names import has_top, is_known, is_loss, metric_of
 from traincast.errors import InputError
+
+_LONGEST_S = 1e9  # of a step: 30 years
+_DEAREST_USD = 1e9
+_SAME_LENGTH = 0.02  # lengths that differ by less are the same: the last batch of an epoch may be left out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,39 +40,65 @@ class Asked:
     relation_from: tuple[Log, ...] = ()  # runs that tell how accuracy follows from loss
 
     def __post_init__(self) -> None:
-        for name, value in (
-            ("The total number of steps", self.total_steps),
-            ("The number of epochs", self.n_epochs),
-            ("The time of a step", self.step_s),
+        for name, value, most in (
+            ("The total number of steps", self.total_steps, given.MOST),
+            ("The number of epochs", self.n_epochs, given.MOST),
+            ("The time of a step", self.step_s, _LONGEST_S),
         ):
-            if value is not None and not 0 < value < np.inf:
-                raise InputError(f"{name} should be above 0, not {value:g}.")
-        if self.usd_per_hour is not None and not 0 <= self.usd_per_hour < np.inf:
-            raise InputError(f"A price should be at least 0, not {self.usd_per_hour:g}.")
-        if self.target is not None and not np.isfinite(self.target):
+            if value is not None:
+                given.above_0(name, value, most=most)
+        if self.usd_per_hour is not None and not 0 <= given.number("A price", self.usd_per_hour) <= _DEAREST_USD:
+            raise InputError(f"A price should be from 0 to {_DEAREST_USD:g} USD an hour, not {self.usd_per_hour:g}.")
+        if self.target is not None and not np.isfinite(given.number("A target", self.target)):
             raise InputError(f"A target is a finite number, not {self.target}.")
+        if self.metric is not None:
+            given.word("A metric", self.metric)
         if self.like and (self.learning_rate is not None or self.family != "auto"):
             raise InputError(
                 "A run that is continued as others went has no family and no learning rate: leave them out."
             )
+        wanted = metric_of(self.metric or "")
+        if self.relation_from and (wanted is None or wanted.metric != "accuracy"):
+            other = "no metric" if self.metric is None else f"'{self.metric}'"
+            raise InputError(
+                f"Logs of a relation (--relation-from) tell an accuracy from a loss, and {other} is asked for: ask for "
+                "--metric accuracy."
+            )
+        check_family(self.family)
         if self.family == "optimus" and self.learning_rate is not None:
             raise InputError("The law of Optimus knows no learning rate: leave it out, or take the family auto.")
 
 
 def series_for(log: Log, asked: Asked) -> Series:
     """What was asked for, by default a loss: of validation, which says most, then of training, then what there is."""
-    if asked.metric is None and asked.split is None and not any(one.metric == "loss" for one in log.series):
-        return log.find(log.series[0].name) if log.series else log.find("loss")
-    return best_of(log, asked.metric or "loss", asked.split)
+    return best_of(log, _metric_for(log, asked), asked.split)
+
+
+def _metric_for(log: Log, asked: Asked) -> str:
+    """Where a loss is written in parts and not as a whole, the first of them stands for it."""
+    parts = _parts_of_loss(log, asked)
+    if parts:
+        return parts[0]
+    own = [one.metric for one in log.series if asked.split in (None, one.split)]
+    return asked.metric or ("loss" if "loss" in own or not own else own[0])
+
+
+def _parts_of_loss(log: Log, asked: Asked) -> list[str]:
+    """Detectors log a loss of boxes and one of classes: these, where a loss is asked for and there is no whole one."""
+    own = [one.metric for one in log.series if asked.split in (None, one.split)]
+    if (asked.metric or "loss").strip().lower() != "loss" or "loss" in own:
+        return []
+    parts = dict.fromkeys(metric for metric in own if is_loss(metric))
+    return sorted(parts, key=lambda metric: not _is_validated(log, metric))
 
 
 def best_of(log: Log, metric: str, split: str | None) -> Series:
     """Validation before training, as soon as there is enough of it for a curve."""
-    wanted = metric.strip().lower()
-    for one in log.series if split is None else ():
-        if one.split == "validation" and len(one) >= FEWEST and wanted in (one.metric, one.name.lower()):
-            return log.find(metric, "validation")
-    return log.find(metric, split)
+    return log.find(metric, "validation" if split is None and _is_validated(log, metric) else split)
+
+
+def _is_validated(log: Log, metric: str) -> bool:
+    return any(one.split == "validation" and len(one) >= FEWEST for one in log.matching(metric))
 
 
 def target_for(series: Series, target: float) -> tuple[float, tuple[str, ...]]:
@@ -86,31 +118,102 @@ def target_for(series: Series, target: float) -> tuple[float, tuple[str, ...]]:
     return meant, (f"The target {target:g} is taken for {unit}: {meant:g} in the unit of '{series.name}'.",)
 
 
-def about(series: Series) -> tuple[str, ...]:
-    """What is taken for granted of a metric that we do not know."""
-    return () if is_known(series.metric) else (f"'{series.metric}' is taken to be better when lower.",)
+def about(log: Log, series: Series, asked: Asked) -> tuple[str, ...]:
+    """What is taken for granted: which of several metrics and losses is meant, and which way a metric is better."""
+    told = []
+    if (
+        asked.target is not None
+        and asked.metric is None
+        and series.metric != "accuracy"
+        and _may_be_accuracy(log, asked.target)
+    ):
+        told.append(f"The target {asked.target:g} is one of '{series.name}': --metric accuracy asks for that instead.")
+    parts = _parts_of_loss(log, asked)
+    if len(parts) > 1:
+        others = ", ".join(parts[1:])
+        told.append(f"The loss is logged in parts: '{series.name}' is shown, and --metric names another ({others}).")
+    if not is_known(series.metric):
+        told.append(f"'{series.metric}' is taken to be better when lower.")
+    return tuple(told)
+
+
+def _may_be_accuracy(log: Log, target: float) -> bool:
+    """A fraction may; above 1 a number in percent that was not reached yet: 92, but not a loss of 1.7."""
+    found = [float(one.values.max(initial=0.0)) for one in log.series if one.metric == "accuracy"]
+    return bool(found) and (0 <= target <= 1 or 100 * max(found) < target <= 100)
 
 
 def length_for(log: Log, asked: Asked) -> float | None:
-    """Steps of the whole run, or epochs where the log counts these; None while nobody knows what an epoch has."""
-    if asked.total_steps is not None:
-        return float(asked.total_steps)
+    """Steps of the whole run, or epochs where the log counts these; None while nobody knows what an epoch has.
+
+    A run that has gone on beyond what was said is as long as its log.
+    """
+    said = _said_length(log, asked)
+    return None if said is None else max(said, log.last_step)
+
+
+def about_length(log: Log, asked: Asked) -> tuple[str, ...]:
+    """A word where the log is longer than it should be."""
+    said = _said_length(log, asked)
+    if said is None or log.last_step <= said + 1:  # steps may count from 0 or from 1
+        return ()
+    end, length = count(log.last_step, log.unit), counted(said, log.unit)
+    return (f"The log goes on to {log.unit} {end}, beyond the length of {length}: the run is taken to end there.",)
+
+
+def _said_length(log: Log, asked: Asked) -> float | None:
     steps_per_epoch = 1.0 if log.counts_epochs else log.steps_per_epoch
+    if asked.total_steps is not None:
+        if asked.n_epochs is not None and steps_per_epoch:
+            check_same_length(asked.total_steps, asked.n_epochs, steps_per_epoch, log.unit)
+        return float(asked.total_steps)
     if asked.n_epochs is None and log.total_steps is not None:
         return float(log.total_steps)
     n_epochs = asked.n_epochs if asked.n_epochs is not None else log.n_epochs
-    return None if n_epochs is None or not steps_per_epoch else n_epochs * steps_per_epoch
+    if n_epochs is None or not steps_per_epoch:
+        return None
+    return given.above_0("The length of the run in steps", n_epochs * steps_per_epoch)
+
+
+def check_same_length(total_steps: float, n_epochs: float, steps_per_epoch: float, unit: str) -> None:
+    """A length in steps beside one in epochs: the same, but for an epoch that is not whole."""
+    product = n_epochs * steps_per_epoch
+    if abs(total_steps - product) <= max(_SAME_LENGTH * product, 1.0):
+        return
+    each = "" if unit == "epoch" else f" of {counted(steps_per_epoch, unit)} ({counted(product, unit)} in all)"
+    raise InputError(
+        f"A total of {counted(total_steps, unit)} and {counted(n_epochs, 'epoch')}{each} contradict each other: give "
+        "one of the two lengths."
+    )
+
+
+def about_like(log: Log, asked: Asked) -> tuple[str, ...]:
+    """A word while a run cannot be laid over others: its length is in epochs, and nobody knows what one has."""
+    if not asked.like or asked.n_epochs is None or length_for(log, asked) is not None:
+        return ()
+    return ("It is not known yet how many steps an epoch has: the run is continued as others went from then on.",)
 
 
 def curve_for(log: Log, series: Series, asked: Asked) -> Curve:
     """The series continued, with the rates that are given, or that the log has."""
     end, kind = length_for(log, asked), _kind(series)
     if asked.like:
-        earlier = [other.find(series.metric, series.split) for other in asked.like]
+        earlier = [_whole(other, series) for other in asked.like]
         like = [(one.steps, one.values) for one in earlier]
         return continue_like(series.steps, series.values, like, total_steps=end, metric=kind)
     rates = _rates(log, series, asked, end) if asked.family != "optimus" else None
     return fit_curve(series.steps, series.values, asked.family, total_steps=end, learning_rate=rates, metric=kind)
+
+
+def _whole(other: Log, series: Series) -> Series:
+    """What another run has of the same kind."""
+    found = other.find(series.metric, series.split)
+    if len(found) < FEWEST:
+        raise InputError(
+            f"'{other.path}' has {len(found)} finite points of '{found.name}', and a run that others are like has at "
+            f"least {FEWEST}."
+        )
+    return found
 
 
 def _kind(series: Series) -> Kind:

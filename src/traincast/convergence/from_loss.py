@@ -46,12 +46,22 @@ class LossRelation:
     loss: Series
     relation: Relation
     split: str
+    logged: Series | None = None  # the accuracies that the run itself has, if any
+
+    @property
+    def newest(self) -> float | None:
+        """The last accuracy that was logged; None where the next one should have come since."""
+        if self.logged is None or not len(self.logged):
+            return None
+        steps = self.logged.steps
+        gap = float(np.median(np.diff(steps))) if len(steps) > 1 else 0.0
+        return float(self.logged.values[-1]) if steps[-1] + gap >= self.loss.steps[-1] else None
 
     @property
     def series(self) -> Series:
         """The accuracies that were not logged."""
         return Series(
-            name=f"accuracy from '{self.loss.name}'",
+            name=f"accuracy from {self.loss.name}",
             metric=METRIC,
             split=self.split,
             steps=self.loss.steps,
@@ -59,6 +69,7 @@ class LossRelation:
             epochs=self.loss.epochs,
             seconds=self.loss.seconds,
             kind=METRIC,
+            divergence=self.loss.divergence,
         )
 
     def curve(self, log: Log, asked: Asked) -> Curve:
@@ -90,6 +101,11 @@ def relation_for(log: Log, asked: Asked) -> LossRelation | None:
     if split is None:
         split = next((found.split for found in (logged, *(found for _, found in siblings)) if found), None)
     loss = _loss([log, *asked.relation_from], split)
+    if loss is None and siblings:
+        raise InputError(
+            f"'{log.path}' and the logs of the relation have no loss of one split with {FEWEST} points or more, so "
+            "no accuracy can be told from it."
+        )
     if loss is None or not (siblings or _is_sparse(logged, loss)):
         return None
     own = None if logged is None else pairs_of(loss, logged)
@@ -99,7 +115,7 @@ def relation_for(log: Log, asked: Asked) -> LossRelation | None:
     seen = loss.values[loss.steps >= 0.5 * (loss.steps[0] + loss.steps[-1])]
     is_same_data = loss.split == (split or loss.split)
     relation = learn_relation(own, others, below=float(np.quantile(seen, 0.9)), is_same_data=is_same_data)
-    return LossRelation(loss, relation, split or loss.split)
+    return LossRelation(loss, relation, split or loss.split, logged)
 
 
 def _accuracy(log: Log, split: str | None) -> Series | None:

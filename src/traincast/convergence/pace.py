@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from traincast.convergence.logs.log import Log
+from traincast.convergence.logs.log import Log, Series
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -72,12 +72,17 @@ class _Intervals:
         return np.searchsorted(places, self.starts + self.n_steps, side="right") > after
 
 
+def clock_of(log: Log) -> Series | None:
+    """The series with the most rows that have a time."""
+    timed = [(one, int(np.isfinite(one.seconds).sum())) for one in log.series if one.seconds is not None]
+    return max((pair for pair in timed if pair[1]), key=lambda pair: pair[1], default=(None, 0))[0]
+
+
 def pace_of(log: Log) -> Pace | None:
     """The pace of a run by the series with the most rows that have a time."""
-    timed = [(one, int(np.isfinite(one.seconds).sum())) for one in log.series if one.seconds is not None]
-    if not timed:
+    clock = clock_of(log)
+    if clock is None:
         return None
-    clock = max(timed, key=lambda pair: pair[1])[0]
     evaluated = [one.steps for one in log.series if one.split != "train" and len(one) < 0.5 * len(clock)]
     assert clock.seconds is not None
     return find_pace(

@@ -26,7 +26,9 @@ _ENOUGH = 8  # pairs near the end: with fewer, earlier ones count too
 _SAME_DATA, _OTHER_DATA = (1.0, 0.5), (0.25, 0.25)
 _USUAL_SD, _N_USUAL = 0.1, 2.0  # of the rest and of levels: what is presumed, and how many observations that is worth
 _TOGETHER = 4.0  # neighbouring pairs that err together count as one
+_CONTRADICTS = 2.0  # standard errors between the pairs' own slope and the usual one: beyond, the usual one gives way
 _LEAST_ERROR = 1e-4  # an accuracy of 1 is a test set that is too small
+_NEWEST, _FEWEST_NEWEST = 4, 2  # the last quarter of a run's own pairs, two at least, tells the level it is at now
 _MOST_MEANS, _PAIRS_OF_MEAN = 10, 4
 _IS_POOR = 0.7  # of a line's squared rest: means that leave less are better
 
@@ -117,8 +119,11 @@ def learn_relation(
         third = max(len(knots[0]) // 3, 1)
         rise = (knots[1][third] - knots[1][0]) / (knots[0][third] - knots[0][0])
         slopes = (float(rise), early)
-    levels = [float(np.mean(pairs.log_errors - np.interp(pairs.log_losses, *knots))) for pairs in runs]
-    level, level_variance = _level(levels, 0 if own is None else len(runs[0]), variance)
+    rests = [pairs.log_errors - np.interp(pairs.log_losses, *knots) for pairs in runs]
+    if own is not None:
+        rests[0] = rests[0][-max(len(rests[0]) // _NEWEST, _FEWEST_NEWEST) :]
+    levels = [float(np.mean(rest)) for rest in rests]
+    level, level_variance = _level(levels, 0 if own is None else len(rests[0]), variance)
     return Relation(
         knots=knots,
         slopes=slopes,
@@ -140,13 +145,26 @@ def _line(runs: Sequence[Pairs], usual: float, usual_sd: float) -> tuple[float, 
     """One slope within all runs, its standard deviation, and the variance of what is off it."""
     x = np.concatenate([pairs.log_losses - pairs.log_losses.mean() for pairs in runs])
     y = np.concatenate([pairs.log_errors - pairs.log_errors.mean() for pairs in runs])
+    n_spare = len(x) - len(runs) - 1
+    usual_sd = _sd_of_usual(x, y, usual, usual_sd, n_spare)
     slope, variance = usual, _USUAL_SD**2
     for _ in range(2):  # the less is off the line, the less the usual slope weighs
         pull = _TOGETHER * variance / usual_sd**2
         slope = max(float((x @ y + pull * usual) / (x @ x + pull)), 0.0)
         rest = y - slope * x
-        variance = _variance(float(rest @ rest), len(x) - len(runs) - 1)
+        variance = _variance(float(rest @ rest), n_spare)
     return slope, math.sqrt(_TOGETHER * variance / float(x @ x + pull)), variance
+
+
+def _sd_of_usual(x: Floats, y: Floats, usual: float, usual_sd: float, n_spare: int) -> float:
+    """How sure the usual slope is: less where pairs contradict it, as of a loss that has a floor far above 0."""
+    squares = float(x @ x)
+    if squares == 0:
+        return usual_sd
+    own = max(float(x @ y) / squares, 0.0)
+    rest = y - own * x
+    own_variance = _TOGETHER * _variance(float(rest @ rest), n_spare) / squares
+    return math.sqrt(max(usual_sd**2, (own - usual) ** 2 - _CONTRADICTS**2 * own_variance))
 
 
 def _variance(squares: float, n_spare: float) -> float:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import math
 
-from traincast.convergence.answer import Range
+from traincast.convergence.answer import Arrival, Range
+from traincast.convergence.counting import count
 from traincast.convergence.watching import Status
 from traincast.units import show_duration, show_percent, show_usd
 
 
 def line_of(status: Status) -> str:
     """'step 120 of 500 (24.0 %), loss 0.61, at the end 0.55 (0.5 to 0.6), 2.1 min left (2.0 min to 2.2 min)'."""
-    parts = [place_of(status), f"{named(status)} {status.value:.4g}"]
+    parts = [place_of(status), f"{named(status)} {value_of(status)}"]
+    if status.divergence is not None:
+        parts.append("diverged")
     if status.is_over:
-        return ", ".join([*parts, "over"])
+        if status.arrival is not None:
+            parts.append(_chance(status.arrival))
+        return ", ".join([*parts, "over" if status.spent_usd is None else f"over, {show_usd(status.spent_usd)} spent"])
     if status.end is not None:
         parts.append(f"at the end {_numbers(status.end)}")
     if status.left_s is not None:
@@ -29,7 +34,7 @@ def facts_of(status: Status) -> list[tuple[str, str]]:
     """Names and what they are now, with p10 to p90."""
     from traincast.convergence.alarms import one_of
 
-    rows = [(named(status), f"{status.value:.4g}")]
+    rows = [(named(status), value_of(status))]
     if status.end is not None:
         rows.append(("at the end", f"{status.end.p50:.4g} ({status.end.p10:.4g} to {status.end.p90:.4g})"))
     if status.pace is not None:
@@ -62,11 +67,9 @@ def place_of(status: Status) -> str:
     return f"{unit} {count(status.step, unit)}{length}{epochs}"
 
 
-def count(number: float, unit: str) -> str:
-    """A number of whole steps, or of epochs, which may have a fraction: 1,200 or 12.5."""
-    if not math.isfinite(number):
-        return "never"
-    return f"{number:,.2f}".rstrip("0").rstrip(".") if unit == "epoch" else f"{number:,.0f}"
+def value_of(status: Status) -> str:
+    """Where the series is now."""
+    return "not finite" if math.isnan(status.value) else f"{status.value:.4g}"
 
 
 def named(status: Status) -> str:
@@ -78,11 +81,15 @@ def target_of(status: Status) -> str:
     """How likely the target is, and when it is reached."""
     there = status.arrival
     assert there is not None
-    chance = f"p({there.target:g}) {show_percent(there.probability)}"
+    chance = _chance(there)
     if there.from_now_s is None or not math.isfinite(there.from_now_s.p50):
         return chance
     cost = "" if there.cost_usd is None else f", {show_usd(there.cost_usd.p50)}"
     return f"{chance} in {times(there.from_now_s)}{cost}"
+
+
+def _chance(there: Arrival) -> str:
+    return f"p({there.target:g}) {show_percent(there.probability)}"
 
 
 def times(found: Range) -> str:

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from traincast.convergence.asked import Asked
+from traincast.convergence.logs.names import is_loss
 from traincast.convergence.watching import Status
 from traincast.errors import InputError
 
@@ -37,19 +38,30 @@ class StopRule:
             return None if status.left_s is None else status.left_s.p50
         if self.name == "slower":
             return status.slower
-        if status.series.metric != "loss":
+        if not is_loss(status.series.metric):
             raise InputError(
                 f"--stop-if '{self}' is about a loss, and '{status.series.name}' is watched, a {status.series.metric}: "
                 "add --metric loss."
             )
-        bad = status.series.first_not_finite_step
-        return math.inf if bad is not None and bad > status.series.steps[-1] else status.value
+        return math.inf if status.series.divergence is not None else status.value
+
+    def missing(self, status: Status) -> str | None:
+        """Why the rule cannot hold, as far as the log tells so far; None where it can."""
+        if self.name == "eta_s" and status.total_steps is None:
+            return (
+                f"--stop-if '{self}' needs the length of the run, and '{status.log.path}' does not say it: give "
+                "--total-steps or --epochs."
+            )
+        needed = {"eta_s": status.speed, "slower": status.pace}
+        if self.name in needed and needed[self.name] is None:
+            return f"--stop-if '{self}' needs a clock, and less than three rows of '{status.log.path}' have a time."
+        return None
 
     def holds(self, status: Status) -> bool:
-        """Not on the first points of a run, of which too little follows."""
+        """Not on the first points of a run, of which too little follows; a run that has diverged is told by one."""
         value = self.value(status)
         is_early = len(status.series) < _FIRST_POINTS and (status.progress or 0.0) < _FIRST_SHARE
-        if value is None or is_early:
+        if value is None or (is_early and status.divergence is None):
             return False
         return value < self.limit if self.is_below else value > self.limit
 

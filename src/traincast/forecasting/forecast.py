@@ -13,6 +13,7 @@ from traincast.errors import InputError
 from traincast.forecasting.question import Question
 from traincast.forecasting.split_memory import split_memory_bytes
 from traincast.forecasting.spread import LINK_LOG_SD
+from traincast.forecasting.utilisation import may_pass_peak, passed_peak, peak_s
 from traincast.lognormal import p90_factor
 from traincast.memory.overhead import reported_bytes
 from traincast.scaling.held_memory import held_bytes_change
@@ -29,6 +30,7 @@ PARTS = (
     "exposed_communication_s",
     "input_wait_s",
 )
+NO_LENGTH = "Without the samples of an epoch (--samples) there is no total time and no cost."
 _EXACT = ("peak_memory_bytes", "covered_flop_fraction")
 NUMBERS = (
     "step_s",
@@ -115,12 +117,11 @@ class Forecast:
 
     @cached_property
     def flop_utilisation(self) -> float:
-        """Flop of the model's step over what the device could do in that time at the peak of this precision."""
-        question = self.question
-        of_pass = float(question.trace.flop(np.array([question.micro_batch_size])).sum())
-        flop = of_pass * question.batch_size / question.micro_batch_size
-        peak = question.n_devices * question.device.peak_flop_per_s(question.settings.precision)
-        return flop / peak / self.step_s if self.step_s else 0.0
+        """Flop of the model's step over what the devices could do in that time at the peak of this precision.
+
+        Above 1 where convolutions run by algorithms that need fewer: a warning says so.
+        """
+        return peak_s(self.question) / self.step_s if self.step_s else 0.0
 
     @cached_property
     def covered_flop_fraction(self) -> float:
@@ -154,6 +155,7 @@ class Forecast:
         found = [*question.warnings, *self.method_warnings]
         if question.compiled:
             found.append("Compiled steps are a model of fused pointwise chains that no measurement has checked yet.")
+        found += _without_effect(question, has_traffic=self.communication_s > 0)
         if question.split != WHOLE:
             found += _split_warnings(question)
         peak = question.device.peak(question.settings.precision)
@@ -170,6 +172,8 @@ class Forecast:
                 f"A batch of {self.batch_size:,} is not shared evenly by {question.n_replicas:,} {who}: the fullest "
                 f"has {question.micro_batch_size:,} samples a pass, and all wait for it."
             )
+        if self.flop_utilisation > 1:
+            found.append(passed_peak(question))
         if not self.fits:
             need, usable = show_bytes(self.peak_memory_bytes), show_bytes(question.device.usable_memory_bytes)
             found.append(f"It does not fit: it needs {need}, and {self.device} has {usable} to use.")
@@ -199,7 +203,8 @@ class Forecast:
             return value / factor, value * factor
         low, high = (max(seconds, self._input_s) / self.step_s for seconds in (fast_s, slow_s))
         if name == "flop_utilisation":
-            return value / high, max(value, min(value / low, 1.0))  # no device passes its own peak
+            is_bounded = value <= 1 and not may_pass_peak(self.question)
+            return value / high, min(value / low, 1.0) if is_bounded else value / low
         return (value / high, value / low) if name == "samples_per_s" else (value * low, value * high)
 
     @property
@@ -232,6 +237,7 @@ class Forecast:
             "n_samples": question.n_samples,
             "n_epochs": question.n_epochs,
             "price_usd_per_hour": question.price_usd_per_hour,
+            "run_price_usd_per_hour": question.run_price_usd_per_hour,
             **{name: getattr(self, name) for name in NUMBERS},
             "bound_by": self.bound_by,
             "fits": self.fits,
@@ -267,6 +273,16 @@ class Forecast:
         rows.append(("bound by", self.bound_by, "", ""))
         title = f"{self.model} on {self.place}, batch {self.batch_size}"
         return to_notebook(title, rows, header=("", "expected", "p10", "p90"), notes=self.warnings)
+
+
+def _without_effect(question: Question, *, has_traffic: bool) -> list[str]:
+    """What was asked for and changes nothing."""
+    found = []
+    if question.n_devices == 1 and question.strategy.kind != "ddp" and not has_traffic:
+        found.append(f"One device has nobody to share with: the strategy '{question.strategy.name}' changes nothing.")
+    if question.n_samples is None and (question.n_epochs > 1 or question.price_usd_per_hour is not None):
+        found.append(NO_LENGTH)
+    return found
 
 
 def _split_warnings(question: Question) -> list[str]:

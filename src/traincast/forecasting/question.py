@@ -7,7 +7,7 @@ import numbers
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from traincast.errors import InputError
+from traincast.errors import InputError, ParameterError
 from traincast.hardware.cluster import Cluster
 from traincast.hardware.device import Device
 from traincast.hardware.host import Host
@@ -21,6 +21,8 @@ from traincast.trace.lowering.fuse import fuse
 from traincast.trace.lowering.lower import lower
 from traincast.trace.settings import Settings
 from traincast.trace.trace import Trace
+
+_LARGEST_COUNT = 10**15  # nobody means more
 
 # Between instances of one placement group (AWS, "Amazon EC2 instance network bandwidth", read 2026-11-16).
 _LARGEST_FLOW_BYTES_PER_S = 10e9 / 8
@@ -164,10 +166,12 @@ class Question:
 def _check_count(name: str, value: object) -> None:
     is_whole = type(value) is int or (isinstance(value, numbers.Integral) and not isinstance(value, bool))
     if not is_whole or int(value) < 1:  # type: ignore[call-overload]
-        raise InputError(f"{name} cannot be {value!r}: give a whole number of at least 1.")
+        raise ParameterError(name, value, "give a whole number of at least 1")
+    if int(value) > _LARGEST_COUNT:  # type: ignore[call-overload]
+        raise InputError(f"{name} is out of range: give a whole number from 1 to {_LARGEST_COUNT:,}.")
 
 
 def _check_positive(name: str, value: object) -> None:
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not is_number or not math.isfinite(float(value)) or float(value) <= 0:  # type: ignore[arg-type]
-        raise InputError(f"{name} cannot be {value!r}: give a number above 0.")
+        raise ParameterError(name, value, "give a number above 0")

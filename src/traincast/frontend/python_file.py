@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from traincast.errors import CaptureError, InputError, TraincastError, UnknownModelError, close_names
+from traincast.errors import CaptureError, InputError, MissingExtraError, TraincastError, UnknownModelError, close_names
 from traincast.frontend.step import TrainingStep
 
 if TYPE_CHECKING:
@@ -116,6 +116,8 @@ def _explained(path: Path, doing: str) -> Iterator[None]:
             "below 'if __name__ == \"__main__\":'."
         ) from error
     except Exception as error:  # the user's own code: anything may come out of it
+        if isinstance(error, ModuleNotFoundError) and error.name == "torch":
+            raise MissingExtraError(f"{path}, line {_line_in(path, error)}: importing torch", extra="torch") from error
         text = " ".join(str(error).split()).rstrip(".") or "no message"
         raise CaptureError(
             f"{path}, line {_line_in(path, error)}: {doing} raised {type(error).__name__}: {text}."

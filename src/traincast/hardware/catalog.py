@@ -26,6 +26,7 @@ _VENDOR_WORDS = ("nvidia", "amd", "tesla", "geforce", "instinct")
 _SERIES_WORDS = ("quadro", "rtx", "gtx")
 # Parts that tell apart versions of one product and may be left out where only one version is known. Others
 # (MaxQ, Laptop, Super, Ti) tell apart products, and the one without them need not be in the table.
+_SOCKET = re.compile(r"sxm\d+")  # people leave out which one
 _VERSION = re.compile(r"pcie|sxm\d*|nvl|\d+gb|die|gcd|ada")
 
 
@@ -106,4 +107,6 @@ def _short_names(device: Device) -> Iterator[str]:
         versions = [i for i in range(1, len(kept)) if _VERSION.fullmatch(kept[i])]
         for n_left_out in range(len(versions) + 1):
             for left_out in combinations(versions, n_left_out):
-                yield "".join(part for i, part in enumerate(kept) if i not in left_out)
+                short = [part for i, part in enumerate(kept) if i not in left_out]
+                yield "".join(short)
+                yield "".join(_SOCKET.sub("sxm", part) for part in short)

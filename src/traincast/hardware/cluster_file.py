@@ -84,11 +84,19 @@ def read_cluster_file(
             n_nodes_max=n_nodes,
             node_price_usd_per_hour=price,
             price_source=content.get("price_source", ""),
-            price_date=str(content.get("price_date", "")),
+            price_date=_day(content, where),
             region=content.get("region", ""),
         )
     except InputError as error:
         raise FileFormatError(f"{where}: {error}") from None
+
+
+def _day(content: Mapping[str, Any], where: str) -> str:
+    if "price_date" not in content:
+        return ""
+    from traincast.hardware.price_day import price_day
+
+    return price_day(content["price_date"], f"{where}: price_date")
 
 
 def _content(path: Path, where: str) -> dict[str, Any]:

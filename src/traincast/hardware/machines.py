@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.resources
+import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -11,7 +12,9 @@ from traincast.errors import InputError, close_names
 from traincast.hardware.catalog import find_device
 from traincast.hardware.cluster import Cluster, check_count
 from traincast.hardware.device_table import name_key
+from traincast.hardware.host import THIS_MACHINE
 from traincast.hardware.link_table import find_link, link_inside
+from traincast.hardware.this_machine import read_cpu_profile
 from traincast.units import GIGA
 
 if TYPE_CHECKING:
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
 
     from traincast.hardware.device import Device
     from traincast.hardware.link import Link
+
+_SEVERAL = re.compile(r"(?P<count>\d+)\s*x\s*(?P<device>[A-Za-z][^@]*)")  # 8xT4, but not the machine 8x_T4_SECURE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +117,13 @@ def machine_named(name: str) -> Machine | None:
 
 def find_single_device(name: str, *, devices_file: str | Path | None = None) -> Device:
     """The device of that name, or that of a machine which has one: for questions about one device."""
+    if name_key(name) == name_key(THIS_MACHINE):
+        return read_cpu_profile()
+    several = _SEVERAL.fullmatch(name.strip())
+    if several is not None and several["count"] != "1":
+        raise InputError(
+            f"'{name}' is {several['count']} devices, and this is a question about one: name '{several['device']}'."
+        )
     machine = machine_named(name)
     if machine is None:
         return find_device(name, devices_file=devices_file)

@@ -44,6 +44,16 @@ def read_profile(n_processes: int = 1, *, of_gpu: bool = False) -> Device | None
     return read_device_file(path)[0] if is_there else None
 
 
+def read_cpu_profile() -> Device:
+    """The CPU of this machine, as it was measured."""
+    device = read_profile()
+    if device is None:
+        raise InputError(
+            "This machine was not calibrated: run 'traincast calibrate' first (two minutes), or name 'generic-cpu'."
+        )
+    return device
+
+
 def read_gpu_profile() -> Device:
     """The GPU of this machine, as it was measured."""
     device = read_profile(of_gpu=True)

@@ -20,7 +20,7 @@ from traincast.kernels.ways import Kinds, by_definition, rates_of, winograd_apar
 from traincast.kernels.work import FIRST_BYTES, Work
 from traincast.trace.graph import Floats, Ints
 
-_COMPUTE_SHARE = 0.7  # a kernel whose compute time is more than this of its time is bound by compute
+_COMPUTE_SHARE = 0.7  # products whose compute time is more than this of their time are bound by compute
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
@@ -111,13 +111,14 @@ def kernel_seconds(plan: Plan, sizes: Floats) -> Times:
     if len(plan.products):
         found = _product_seconds(plan, sizes)
         seconds[..., plan.products] = found.seconds
-        is_compute = found.compute_s > _COMPUTE_SHARE * found.seconds
-        compute_s[..., plan.products] = is_compute * (found.seconds + plan.launch_s)
+        fraction = found.compute_s / np.maximum(found.seconds, np.finfo(np.float64).tiny)
+        compute_s[..., plan.products] = found.compute_s + fraction * plan.launch_s  # a launch is shared as the rest is
     seconds += plan.launch_s
     return Times(seconds=seconds, compute_s=compute_s)
 
 
 def _product_seconds(plan: Plan, sizes: Floats) -> Times:
+    """What transforms, changes of the layout and steps in time add to the products is not bound by compute."""
     times = _fastest_way(plan, sizes)
     seconds, chosen = times.seconds, plan.depthwise
     if len(chosen):
@@ -125,6 +126,7 @@ def _product_seconds(plan: Plan, sizes: Floats) -> Times:
         flop, moved = (sizes[..., SIZE[name], plan.products[chosen]] for name in ("flop", "bytes"))
         flop_s = flop / plan.plain.reached_flop_per_s[chosen]
         seconds[..., chosen] = flop_s + bytes_seconds(moved, plan.limits.select(chosen))
+        times.compute_s[..., chosen] = flop_s
     chosen = plan.relaid
     if len(chosen):
         moved = plan.layout_passes * 2.0 * sizes[..., SIZE["image"], plan.products[chosen]]
@@ -137,7 +139,9 @@ def _product_seconds(plan: Plan, sizes: Floats) -> Times:
 
 def _fastest_way(plan: Plan, sizes: Floats) -> Times:
     """Each kernel by its definition, those in `fast` also by Winograd's two ways, all in one pass."""
-    times = tile_seconds(plan.way_shapes.read(sizes), plan.ways)
+    tiles = tile_seconds(plan.way_shapes.read(sizes), plan.ways)
+    is_compute = tiles.compute_s > _COMPUTE_SHARE * tiles.seconds
+    times = Times(seconds=tiles.seconds, compute_s=is_compute * tiles.seconds)
     if not len(plan.fast):
         return times
     kernels = plan.products[plan.fast]

@@ -119,8 +119,9 @@ def tile_seconds(shapes: Floats, pairs: Pairs) -> Times:
     """
     cut, limits, tile_m, tile_n = pairs.cutting, pairs.limits, pairs.tile_m, pairs.tile_n
     b, m, n, k, moved_bytes = (shapes[..., place, :] for place in range(5))
-    n_m, n_n = np.ceil(m / tile_m), np.ceil(n / tile_n)
-    tiles = b * n_m * n_n
+    # A product without rows, columns or items takes a tile all the same, so that it takes no more than its launch.
+    n_m, n_n = np.maximum(np.ceil(m / tile_m), 1.0), np.maximum(np.ceil(n / tile_n), 1.0)
+    tiles = np.maximum(b, 1.0) * n_m * n_n
     split = np.minimum(np.maximum(limits.n_sm / tiles, 1.0), np.maximum(k / cut.least_depth, 1.0))
     waves = tiles * split / limits.n_sm
     waves = np.maximum(1.0, waves + (np.ceil(waves) - waves) * _QUANTISED_WAVES / (_QUANTISED_WAVES + waves))

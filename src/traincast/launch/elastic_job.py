@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import json
 import math
 from dataclasses import dataclass
@@ -12,6 +11,8 @@ from typing import Any
 
 from traincast.errors import FileFormatError, InputError
 from traincast.report.files import write_file
+from traincast.scheduling.jobs_row import Row
+from traincast.scheduling.jobs_table import Form, check_names, form_of, read_rows
 
 COLUMNS = ("name", "submit_s", "model", "batch_size", "n_epochs", "n_devices", "max_devices")
 _PROGRESS, _STOP = "progress.json", "stop"
@@ -43,34 +44,19 @@ class ElasticJob:
 
 def read_elastic_jobs(path: str | Path) -> list[ElasticJob]:
     """The jobs of a CSV file."""
-    try:
-        with Path(path).open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file, skipinitialspace=True)
-            columns, rows = reader.fieldnames or (), list(enumerate(reader, start=2))
-    except OSError as error:
-        raise InputError(f"'{path}' cannot be read: {error.strerror or error}.") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise FileFormatError(f"'{path}' is not a CSV file: {error}.") from None
-    if not set(COLUMNS) <= set(columns) or not rows:
-        raise FileFormatError(f"'{path}' should hold jobs, with the columns {', '.join(COLUMNS)}.")
-    return [_job(path, line, row) for line, row in rows]
+    path = Path(path)
+    columns, rows = read_rows(path)
+    if not rows:
+        raise FileFormatError(f"'{path}' holds no jobs; its columns should be {', '.join(COLUMNS)}.")
+    form_of(path, columns, [Form(COLUMNS)])
+    check_names("name", rows)
+    return [_job(row) for row in rows]
 
 
-def _job(path: str | Path, line: int, row: dict[str, str]) -> ElasticJob:
-    try:
-        submit_s = float(row["submit_s"])
-    except (TypeError, ValueError):
-        raise FileFormatError(
-            f"'{path}', line {line}: submit_s is '{row['submit_s']}': it should be a number of seconds."
-        ) from None
-    try:
-        counts = {name: int(row[name]) for name in COLUMNS[3:]}
-    except (TypeError, ValueError):
-        raise FileFormatError(f"'{path}', line {line}: {', '.join(COLUMNS[3:])} should be whole numbers.") from None
-    try:
-        return ElasticJob(name=row["name"], submit_s=submit_s, model=row["model"], **counts)
-    except InputError as error:
-        raise FileFormatError(f"'{path}', line {line}: {error}") from None
+def _job(row: Row) -> ElasticJob:
+    counts = {name: row.whole(name) for name in COLUMNS[3:]}
+    with row.blamed():
+        return ElasticJob(name=row.text("name"), submit_s=row.number("submit_s"), model=row.text("model"), **counts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -25,6 +24,7 @@ from traincast.scheduling.machines import Machines, find_machines
 from traincast.scheduling.policies.online_optimus import NAME as ONLINE
 from traincast.scheduling.policies.registry import make_policy
 from traincast.scheduling.speeds import Speeds
+from traincast.scheduling.values import is_number, is_whole, told
 
 STORE, _SETTINGS, _LOCK = "schedule.db", "schedule.json", ".scheduler"
 
@@ -44,10 +44,10 @@ def run_schedule(  # noqa: PLR0913  (what to run, where, how, and who is told)
 
     On several machines the folder must be one that all of them see. `n_cpus` are those of a local cluster.
     """
-    if not (math.isfinite(interval_s) and interval_s > 0):
-        raise InputError(f"The interval between decisions should be above 0 s, not {interval_s:g}.")
-    if n_cpus is not None and (on_ray != LOCAL or n_cpus < 1):
-        raise InputError(f"CPUs ({n_cpus}) are at least one, and only of a local cluster: others have their own.")
+    if not (is_number(interval_s) and interval_s > 0):
+        raise InputError(f"The interval between decisions should be above 0 s, not {told(interval_s)}.")
+    if n_cpus is not None and (on_ray != LOCAL or not is_whole(n_cpus) or n_cpus < 1):
+        raise InputError(f"CPUs ({n_cpus!r}) are at least one, and only of a local cluster: others have their own.")
     chosen = make_policy(policy)
     order = sorted(range(len(jobs)), key=lambda number: jobs[number].submit_s)
     ordered = [jobs[number] for number in order]

@@ -21,7 +21,8 @@ from typing import Any
 from traincast.errors import InputError, MeasurementError, TraincastError
 from traincast.measurement.orphans import end_with_parent
 
-RESULT, PROGRESS, FOLDER_VARIABLE = "result.json", "progress.json", "TRAINCAST_REPORT_FOLDER"
+RESULT, PARTIAL, PROGRESS = "result.json", "partial.json", "progress.json"
+FOLDER_VARIABLE = "TRAINCAST_REPORT_FOLDER"
 _LOOK_S = 0.5
 # After the first sign that the run is over, until what is left is killed.
 _PATIENCE_S = 10.0
@@ -41,7 +42,8 @@ def run_module(
     """`python -m module arguments` in n processes; gives what the first of them reported with `report_result`.
 
     `on_progress` hears what it reported with `report_progress`, now and then. A process that fails ends them all; the
-    reason is raised in one sentence. Ctrl-C ends them too.
+    reason is raised in one sentence. Ctrl-C ends them too, and gives what was last reported with `report_partial`, if
+    anything was.
     """
     with tempfile.TemporaryDirectory(prefix="traincast-processes-") as name:
         folder = Path(name)
@@ -55,6 +57,11 @@ def run_module(
             )
             try:
                 returned = _wait(started, folder / PROGRESS, on_progress)
+            except KeyboardInterrupt:
+                _end(started)
+                if (folder / PARTIAL).is_file():
+                    return json.loads((folder / PARTIAL).read_text(encoding="utf-8"))
+                raise
             finally:
                 _end(started)
         result = folder / RESULT
@@ -88,6 +95,11 @@ def _end(torchrun: subprocess.Popen[bytes]) -> None:
 def report_result(result: dict[str, Any]) -> None:
     """Called by the first process: hands its answer to `run_module`. Without a launcher there is nobody to tell."""
     _write(RESULT, result)
+
+
+def report_partial(result: dict[str, Any]) -> None:
+    """Called by the first process: what its answer is so far, each time in the place of the one before."""
+    _write(PARTIAL, result)
 
 
 def report_progress(n_done: int, n_to_do: int) -> None:

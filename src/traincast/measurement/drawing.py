@@ -13,6 +13,7 @@ from traincast.measurement.work_list import Task
 
 Draw = Callable[[random.Random], dict[str, Scalar]]
 FLOAT_BYTES = 4
+MOST_ROWS = 1_000_000  # all are drawn before the first is timed
 _MOST_BYTES = {"cpu": 256e6, "cuda": 2e9}
 
 
@@ -30,6 +31,8 @@ class Population:
         """`n` different tasks, as many of each draw; the same for the same seed and kind of device."""
         if n < 1:
             raise InputError(f"A benchmark needs at least one row, not {n}.")
+        if n > MOST_ROWS:
+            raise InputError(f"A benchmark has at most {MOST_ROWS:,} rows, which take weeks, not {n:,}.")
         return [
             Task(self.kind, {**drawn, **self.same_in_all, "device": device})
             for drawn in self._distinct(n, seed, device.partition(":")[0])

@@ -92,6 +92,19 @@ class EpochMeasurement:
         return to_notebook(title, rows, header=("phase", "of a batch", "share"), notes=self.warnings)
 
 
+def check_loader(loader: object) -> None:
+    """Whether it can give batches. A data set that is asked by number gives single samples, which look like them."""
+    from torch.utils.data import Dataset, IterableDataset
+
+    name = type(loader).__name__
+    if isinstance(loader, Dataset) and not isinstance(loader, IterableDataset):
+        raise InputError(
+            f"The loader is a data set ({name}), which gives single samples: give DataLoader(dataset, batch_size=...)."
+        )
+    if isinstance(loader, str | bytes) or not isinstance(loader, Iterable):
+        raise InputError(f"The loader should give batches, as a torch DataLoader does, and {name} does not.")
+
+
 def measure_epoch(  # noqa: PLR0913  (a model, a loader, and the options of a step)
     runnable: Runnable,
     loader: Iterable[Any],
@@ -111,6 +124,7 @@ def measure_epoch(  # noqa: PLR0913  (a model, a loader, and the options of a st
     check_device(device)
     check_precision(precision, device)
     check_count_of("batches", n_batches)
+    check_loader(loader)
     environment = read_environment(device)
     epoch = _Epoch(stopwatch or stopwatch_for(device))
 

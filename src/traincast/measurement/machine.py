@@ -38,7 +38,7 @@ class Machine:
 def read_machine() -> Machine:
     """Of this machine, now. The rate counts bytes read and bytes written."""
     return Machine(
-        memory_bytes=_memory_bytes(),
+        memory_bytes=read_memory_bytes(),
         memory_bytes_per_s=_copy_bytes_per_s(),
         flop_per_s=_products_flop_per_s(),
         fresh_byte_s=_fresh_byte_s(),
@@ -60,7 +60,8 @@ def read_caches(folder: Path) -> dict[int, int]:
     return found
 
 
-def _memory_bytes() -> int:
+def read_memory_bytes() -> int:
+    """All that this machine has."""
     try:
         total = re.search(r"MemTotal:\s+(\d+) kB", _MEMORY.read_text())
     except OSError:

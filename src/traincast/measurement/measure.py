@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -84,15 +85,15 @@ def measure_step(  # noqa: PLR0913  (the options of traincast.measure)
 
 def check_batch_size(batch_size: int) -> int:
     """The batch size, if there is such a batch."""
-    if batch_size < 1:
-        raise InputError(f"A batch of {batch_size} samples cannot be measured: give 1 or more.")
+    if not isinstance(batch_size, numbers.Integral) or batch_size < 1:
+        raise InputError(f"A batch of {batch_size!r} samples cannot be measured: give 1 or more.")
     return batch_size
 
 
 def check_count_of(what: str, n: int | None) -> int | None:
     """How many steps or batches are to be timed, if that can be done; None leaves it to the measurement."""
-    if n is not None and n < 1:
-        raise InputError(f"{n} {what} cannot be timed: give 1 or more.")
+    if n is not None and (not isinstance(n, numbers.Integral) or n < 1):
+        raise InputError(f"{n!r} {what} cannot be timed: give 1 or more.")
     return n
 
 

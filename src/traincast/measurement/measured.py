@@ -89,13 +89,15 @@ class Measurement:
 
     def _repr_html_(self) -> str:
         from traincast.report.notebook import to_notebook
-        from traincast.units import show_duration
+        from traincast.units import show_duration, show_things
 
         rows = [
             (name, *(show_duration(seconds) for seconds in (each.median, each.p10, each.p90)))
             for name, each in (("step", self.step), *self.phases.items())
         ]
-        title = f"{self.model} on {self.environment.device}, batch {self.batch_size:,}: {self.n_steps:,} steps"
+        title = (
+            f"{self.model} on {self.environment.device}, batch {self.batch_size:,}: {show_things(self.n_steps, 'step')}"
+        )
         return to_notebook(title, rows, header=("", "median", "p10", "p90"), notes=self.warnings)
 
     @classmethod

@@ -34,6 +34,16 @@ class Answer:
     def assumptions(self) -> tuple[str, ...]:
         return assumptions_of(self.forecast, self.energy, self.to_target)
 
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """Those of the forecast, and whether the run is too short for its target."""
+        if self.to_target is None:
+            return self.forecast.warnings
+        from traincast.planning.to_target import ends_before  # curves are loaded by those who ask for one
+
+        short = ends_before(self.forecast, self.to_target)
+        return self.forecast.warnings if short is None else (*self.forecast.warnings, short)
+
     def to_dict(self) -> dict[str, Any]:
         """What --json prints: the forecast's own numbers, and the rest beside them."""
         data: dict[str, Any] = self.forecast.to_dict()
@@ -51,6 +61,7 @@ class Answer:
             "to_target": None if self.to_target is None else self.to_target.to_dict(),
             "intervals": intervals,
             "assumptions": self.assumptions,
+            "warnings": self.warnings,
             "version": __version__,
         }
 

@@ -106,7 +106,8 @@ def candidates(
             own = np.log1p(found.variance_s2 / found.mean_s**2)
         is_finished = can_finish(terms.checkpoint_s, terms.setup_s, between_s) & np.isfinite(found.mean_s + own)
         own = np.where(is_finished, own, 0.0)
-        longer[spot] = np.where(is_finished, found.mean_s / work_s[spot], np.inf)
+        longer[spot[is_finished]] = found.mean_s[is_finished] / work_s[spot[is_finished]]
+        longer[spot[~is_finished]] = np.inf
         median_s[spot] = busy_s[spot] * longer[spot] * np.exp(-own / 2)
         log_sd[spot] = np.sqrt(log_sd[spot] ** 2 + own)
         interval_s[spot], n_interruptions[spot] = found.interval_s, found.n_interruptions

@@ -11,6 +11,7 @@ from traincast.units import show_usd
 
 # What is compared, in the order in which people ask.
 NUMBERS = ("total_s", "cost_usd", "step_s", "samples_per_s", "peak_memory_bytes", "energy_j", "co2_kg")
+_TO_TARGET = {"updates_to_target": "updates", "to_target_s": "total_s", "cost_to_target_usd": "cost_usd"}
 _SETTINGS = (
     "model",
     "on",
@@ -30,8 +31,11 @@ _SETTINGS = (
     "n_samples",
     "n_epochs",
     "price_usd_per_hour",
+    "run_price_usd_per_hour",
+    "pue",
     "version",
 )
+_NESTED_SETTINGS = {"target": ("to_target", "target"), "metric": ("to_target", "metric"), "grid": ("grid", "name")}
 _SAME = 0.0005  # a share: what changes by less reads the same
 
 
@@ -75,6 +79,9 @@ class Difference:
         if cost.difference is not None:
             is_same = abs(cost.relative or 0.0) < _SAME
             parts.append("the same cost" if is_same else _signed_usd(cost.difference))
+        way = by_name.get("to_target_s")
+        if way is not None and way.relative is not None and abs(way.relative) >= _SAME:
+            parts.append(f"{100 * way.relative:+.1f} % time to the target")
         return ", ".join(parts) or "nothing to compare"
 
     def to_dict(self) -> dict[str, Any]:
@@ -95,16 +102,29 @@ def difference_of(before: Mapping[str, Any], after: Mapping[str, Any], *, source
     if not isinstance(before.get("step_s"), (int, float)) or "bound_by" not in before:
         told = " (it has several: compare one)" if "forecasts" in before else ""
         raise FileFormatError(f"{source} is not what 'traincast forecast --json' prints for one choice{told}.")
+    earlier, later = _numbers(before), _numbers(after)
+    asked, asks = _settings(before), _settings(after)
     return Difference(
-        numbers=tuple(Change(name, _number(before.get(name)), _number(after.get(name))) for name in NUMBERS),
-        settings=tuple(
-            (name, before[name], after[name])
-            for name in _SETTINGS
-            if name in before and name in after and before[name] != after[name]
-        ),
+        numbers=tuple(Change(name, earlier.get(name), later.get(name)) for name in earlier | later),
+        settings=tuple((name, asked[name], asks[name]) for name in asked if name in asks and asked[name] != asks[name]),
         bound_by=(str(before["bound_by"]), str(after["bound_by"])),
         fits=(bool(before.get("fits")), bool(after.get("fits"))),
     )
+
+
+def _numbers(told: Mapping[str, Any]) -> dict[str, float | None]:
+    """By name; of the way to a target, if there is one, the median, which a curve that never gets there has not."""
+    found = {name: _number(told.get(name)) for name in NUMBERS}
+    way = told.get("to_target")
+    if way:
+        found |= {name: _number((way.get(key) or {}).get("p50")) for name, key in _TO_TARGET.items()}
+    return found
+
+
+def _settings(told: Mapping[str, Any]) -> dict[str, Any]:
+    """What was asked for, without what an older file does not tell."""
+    nested = {name: (told[part] or {}).get(key) for name, (part, key) in _NESTED_SETTINGS.items() if part in told}
+    return {name: told[name] for name in _SETTINGS if name in told} | nested
 
 
 def _number(value: object) -> float | None:

@@ -10,7 +10,8 @@ from traincast.forecasting.forecast import Forecast
 from traincast.lognormal import chance_below, log_sd_of
 from traincast.units import show_bytes, show_duration, show_percent, show_usd
 
-NAMES = ("budget", "hours", "memory")
+_EXAMPLES = {"budget": "budget=200", "hours": "hours=12", "memory": "memory=90%"}
+NAMES = tuple(_EXAMPLES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +75,8 @@ def gates_of(text: str, flag: str = "--fail-over") -> Gates:
     found: dict[str, float] = {}
     for part in text.split(","):
         name, equals, number = (each.strip() for each in part.partition("="))
+        if name in NAMES and not number:
+            raise InputError(f"{flag} '{text}': {name} has no value. Write {_EXAMPLES[name]}.")
         if name not in NAMES or not equals:
             close = close_names(name, NAMES) or f" Limits are {', '.join(NAMES)}."
             raise InputError(

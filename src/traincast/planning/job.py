@@ -23,7 +23,7 @@ _Text = Annotated[str, Field(min_length=1)]
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class Model(_Part):
@@ -194,6 +194,7 @@ _PARTS: dict[str, type[_Part]] = {
 }
 
 
+_LISTED = ("batch", "on")  # one value, or a list of them
 _SHOULD_BE = {
     "model_type": "it should be a table",
     "string_type": "it should be text",
@@ -206,6 +207,7 @@ _SHOULD_BE = {
     "too_short": "it should not be empty",
     "greater_than_equal": "it should be {ge:g} or more",
     "greater_than": "it should be above {gt:g}",
+    "less_than_equal": "it should be {le:g} or less",
 }
 
 
@@ -225,7 +227,9 @@ def _first(error: ValidationError) -> str:
 
 
 def _rank(mistake: ErrorDetails) -> tuple[bool, bool, int]:
-    is_other_form = isinstance(mistake["input"], list) != any("list" in str(part) for part in mistake["loc"])
+    has_two_forms = any(part in _LISTED for part in mistake["loc"])
+    is_list = isinstance(mistake["input"], list)
+    is_other_form = has_two_forms and is_list != any("list" in str(part) for part in mistake["loc"])
     return mistake["type"] != "extra_forbidden", is_other_form, -len(mistake["loc"])
 
 

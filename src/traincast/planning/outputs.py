@@ -23,10 +23,15 @@ _ATTACHED = re.compile(r"(?P<machine>.+)\+(?P<n>[0-9]+)x(?P<device>[A-Za-z0-9-]+
 
 def job_text(choice: Choice, kind: str) -> str:
     """The file or the line that starts a plan."""
+    check_kind(kind)
+    return WRITERS[kind](choice)
+
+
+def check_kind(kind: str) -> None:
+    """One sentence for what a plan cannot be written as."""
     if kind not in WRITERS:
         hint = close_names(kind, WRITERS)
         raise InputError(f"A plan cannot be written as '{kind}'.{hint} Choose from: {', '.join(WRITERS)}.")
-    return WRITERS[kind](choice)
 
 
 def _torchrun(choice: Choice) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import datetime
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -13,6 +12,7 @@ from traincast.errors import FileFormatError, InputError
 from traincast.hardware.catalog import find_device
 from traincast.hardware.link_table import find_link, link_inside
 from traincast.hardware.machines import Machine, all_machines, machine_named
+from traincast.hardware.price_day import price_day
 
 OWN = "own"  # the provider of machines that no table lists
 _COLUMNS = ("offer", "device", "n_devices", "usd_per_hour", "spot_usd_per_hour", "date", "network", "provider")
@@ -68,10 +68,7 @@ def _offer(row: Mapping[str, str], where: str, devices_file: str | Path | None) 
     price, spot = _price(row, "usd_per_hour", where), _price(row, "spot_usd_per_hour", where)
     if price is None and spot is None:
         raise FileFormatError(f"{where} has no price: usd_per_hour is empty.")
-    try:
-        day = datetime.date.fromisoformat(row["date"]).isoformat()
-    except ValueError:
-        raise FileFormatError(f"{where}: date is '{row['date']}', not a day such as 2026-11-16.") from None
+    day = price_day(row["date"], f"{where}: date")
     name = row.get("offer", "")
     known = machine_named(name) if name else None
     if known is None and not row.get("device", ""):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from traincast.convergence.answer import Range
+from traincast.convergence.counting import count
 from traincast.convergence.curves.curve import weighted_quantiles
 from traincast.convergence.watching import Status
 from traincast.errors import InputError
@@ -41,8 +42,11 @@ def time_to_target(forecast: Forecast, status: Status) -> ToTarget:
     there, curve = status.arrival, status.curve
     if there is None or curve is None:
         raise InputError(f"'{status.log.path}' has no curve to a target: give the target.")
+    if status.divergence is not None and status.settled.reached_step is None:
+        since = f"{status.unit} {count(status.divergence.first_step, status.unit)}"
+        raise InputError(f"'{status.log.path}' has diverged at {since}, so it tells of no way to {there.target:g}.")
     updates_each, assumption = _updates_each(forecast, status)
-    updates = curve.crossings(there.target) * updates_each
+    updates = status.settled.bounded(curve.crossings(there.target)) * updates_each
     low, high = forecast.interval("step_s")
     log_sd = log_sd_of(low, high) if forecast.step_s else 0.0
     paces_s = forecast.step_s * np.exp(np.array(FIFTHS_SDS) * log_sd)
@@ -59,6 +63,21 @@ def time_to_target(forecast: Forecast, status: Status) -> ToTarget:
         has_end=status.total_steps is not None,
         assumption=assumption,
     )
+
+
+def ends_before(forecast: Forecast, there: ToTarget) -> str | None:
+    """A sentence where the run is over before half of the curves are there; one epoch is what nobody asked for."""
+    question = forecast.question
+    if question.n_samples is None or question.n_epochs == 1:
+        return None
+    per_epoch = math.ceil(question.n_samples / question.batch_size)
+    needed = there.updates.p50 / per_epoch
+    if needed <= question.n_epochs:
+        return None
+    name = f"{there.metric} {there.target:g}"
+    if not math.isfinite(needed):
+        return f"The run of {question.n_epochs:,} epochs more likely than not never reaches {name}."
+    return f"The run of {question.n_epochs:,} epochs is over before {name} is likely: that takes {needed:,.1f} epochs."
 
 
 def _updates_each(forecast: Forecast, status: Status) -> tuple[float, str]:

@@ -54,7 +54,8 @@ def lengthened(data: ImageDataset, chosen: Tensor, labels: Tensor, *, n_samples:
 
 def repeated(stage: Stage, n_runs: int) -> Stage:
     """The stage of so many runs, one after the other."""
-    return replace(stage, n_epochs=stage.n_epochs * n_runs, n_evaluations=stage.n_evaluations * n_runs)
+    n_evaluations = stage.n_evaluations * n_runs
+    return replace(stage, n_epochs=stage.n_epochs * n_runs, n_evaluations=n_evaluations, n_runs=stage.n_runs * n_runs)
 
 
 def exact_name(value: float) -> str:

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from torch import Tensor, nn
 
-from traincast.errors import InputError
 from traincast.recipes.data.images import ImageDataset
-from traincast.recipes.engine.settings import TrainSettings
+from traincast.recipes.engine.settings import TrainSettings, check_whole
 from traincast.recipes.engine.train import train
 from traincast.recipes.models import build_model
 from traincast.recipes.step_count import StepCount
@@ -56,6 +55,5 @@ class SeedRuns:
 
 def check_seeds(settings: TrainSettings, n_seeds: int) -> None:
     """Before the first one is trained: that there are some, and that the last is no larger than a seed may be."""
-    if n_seeds < 1:
-        raise InputError(f"The number of seeds is at least 1, not {n_seeds}.")
+    check_whole("n_seeds", n_seeds, at_least=1)
     replace(settings, seed=settings.seed + n_seeds - 1)

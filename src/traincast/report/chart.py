@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from traincast.report.table import Show
 
-Kind = Literal["line", "bar", "stacked_bar", "stacked_area", "scatter"]
+Kind = Literal["line", "bar", "stacked_bar", "stacked_area", "stacked_steps", "gantt", "scatter"]
 Values = Sequence[float | None]
 
 
@@ -19,6 +19,7 @@ class Series:
 
     A line may have a band around it, from `low` to `high`. With `is_dots` it is drawn as points: what was measured.
     `sizes`, from 0 to 1, are how large the points are by area; in a chart with such points lines have no marks.
+    `labels` are the names of the points of a scatter chart, written beside those that have room for it.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Series:
     high: Values = ()
     is_dots: bool = False
     sizes: Sequence[float] = ()
+    labels: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if len(self.x) != len(self.y) or len(self.text) not in (0, len(self.y)):
@@ -37,6 +39,8 @@ class Series:
             raise ValueError(f"series {self.name!r}: {len(self.y)} y, {len(self.low)} low, {len(self.high)} high")
         if len(self.sizes) not in (0, len(self.y)):
             raise ValueError(f"series {self.name!r}: {len(self.y)} y, {len(self.sizes)} sizes")
+        if len(self.labels) not in (0, len(self.y)):
+            raise ValueError(f"series {self.name!r}: {len(self.y)} y, {len(self.labels)} labels")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import html
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from traincast.report.axes import axis_of, is_finite
 from traincast.report.json_ import plain
-from traincast.report.table import Show, show_value
-from traincast.units import bytes_unit, count_unit, duration_unit
+from traincast.report.labels import readable
+from traincast.report.table import show_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from traincast.report.chart import Chart, ReferenceLine, Series
 
 # Paul Tol's bright scheme: distinct for colour-blind readers, on white and on black.
 COLORS = ("#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377", "#999999")
 _LEGEND_ROW_PX, _LEGEND_MARK_PX, _LETTER_PX, _LEGEND_WIDTH_PX = 30, 45, 8, 850
 _LEAST_DOT_PX, _LARGEST_DOT_PX = 5.0, 34.0
+_ROWS_PX, _THINNEST_BAR_PX, _THICKEST_BAR_PX = 150.0, 1.5, 14.0  # of a Gantt chart
 _DASHED: dict[str, Any] = {"type": "line", "line": {"dash": "dash", "width": 1.5, "color": "#999999"}}
 _TRACE: dict[str, dict[str, Any]] = {
     "line": {"type": "scatter", "mode": "lines+markers"},
     "scatter": {"type": "scatter", "mode": "markers"},
+    "gantt": {"type": "scatter", "mode": "lines"},
     "stacked_area": {"type": "scatter", "mode": "lines", "stackgroup": "all", "line": {"width": 0.5}},
+    "stacked_steps": {"type": "scatter", "mode": "lines", "stackgroup": "all", "line": {"width": 0.5, "shape": "hv"}},
     "bar": {"type": "bar"},
     "stacked_bar": {"type": "bar"},
 }
@@ -31,20 +34,23 @@ _TRACE: dict[str, dict[str, Any]] = {
 
 def to_figure(chart: Chart, *, with_title: bool) -> dict[str, Any]:
     """Data and layout for plotly. Each axis is divided by one unit, which joins its label: 'memory (GiB)'."""
-    x_size, x_unit = _axis_unit(_x_values(chart), chart.x_show)
-    y_size, y_unit = (x_size, x_unit) if chart.diagonal else _axis_unit(_y_values(chart), chart.y_show)
+    x_axis = axis_of(_x_values(chart), chart.x_show, is_log=chart.log_x)
+    y_axis = axis_of(_y_values(chart), chart.y_show, is_log=chart.log_y)
+    if chart.diagonal:
+        y_axis = replace(y_axis, size=x_axis.size, unit=x_axis.unit)
+    x_size, y_size = x_axis.size, y_axis.size
     lines = [line for line in chart.reference_lines if _has_place(line, chart)]
     legend_px = _LEGEND_ROW_PX * _legend_rows(chart)
     layout: dict[str, Any] = {
-        "xaxis": _axis(chart.x_label, x_unit, is_log=chart.log_x),
-        "yaxis": _axis(chart.y_label, y_unit, is_log=chart.log_y),
+        "xaxis": x_axis.layout(_escaped(chart.x_label)),
+        "yaxis": y_axis.layout(_escaped(chart.y_label)),
         "barmode": "stack" if chart.kind == "stacked_bar" else "group",
         "colorway": list(COLORS),
         "plot_bgcolor": "#ffffff",
         "font": {"family": "system-ui, sans-serif", "size": 13},
         "hovermode": "closest",
         "showlegend": len(chart.series) > 1,
-        "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0},
+        "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0, "traceorder": "normal"},
         "margin": {"l": 70, "r": 20, "t": legend_px + (60 if with_title else 10), "b": 60},
         "shapes": [_line(line, x_size, y_size) for line in lines] + _diagonal(chart, x_size),
         "annotations": [_label(line, chart, x_size, y_size) for line in lines],
@@ -52,8 +58,9 @@ def to_figure(chart: Chart, *, with_title: bool) -> dict[str, Any]:
     if with_title:
         layout["title"] = {"text": _escaped(chart.title), "y": 0.97, "yanchor": "top"}
     if chart.kind not in ("bar", "stacked_bar"):
-        layout["yaxis"]["rangemode"] = "normal" if chart.log_y else "tozero"
+        layout["yaxis"]["rangemode"] = "normal" if chart.log_y or chart.kind == "gantt" else "tozero"
     data = [_trace(series, chart, x_size, y_size) for series in chart.series]
+    _write_labels(data, chart)
     if chart.kind == "line":
         for trace in data[len(COLORS) :]:  # colours come again: what they mean must not
             trace["line"] = {"dash": "dash"}
@@ -84,6 +91,9 @@ def _trace(series: Series, chart: Chart, x_size: float, y_size: float) -> dict[s
     drawn = dict(_TRACE["scatter" if series.is_dots else chart.kind])
     if series.low or (not series.is_dots and any(other.sizes for other in chart.series)):
         drawn["mode"] = "lines"  # markers would hide the band, or be taken for points
+    if chart.kind == "gantt":
+        n_rows = 1 + max((y for each in chart.series for y in each.y if y is not None), default=0.0)
+        drawn["line"] = {"width": min(max(_ROWS_PX / n_rows, _THINNEST_BAR_PX), _THICKEST_BAR_PX)}
     if series.sizes:
         widths = [_LEAST_DOT_PX + (_LARGEST_DOT_PX - _LEAST_DOT_PX) * math.sqrt(size) for size in series.sizes]
         drawn["marker"] = {"size": widths, "opacity": 0.75}
@@ -114,30 +124,19 @@ def _band(series: Series, color: str, x_size: float, y_size: float) -> dict[str,
     }
 
 
-def _axis(label: str, unit: str, *, is_log: bool) -> dict[str, Any]:
-    text = f"{label} ({unit})" if unit else label
-    axis: dict[str, Any] = {
-        "title": {"text": _escaped(text)},
-        "automargin": True,
-        "exponentformat": "SI",
-        "gridcolor": "#d8dee4",
-    }
-    return {**axis, "type": "log"} if is_log else axis
-
-
-def _axis_unit(values: Iterable[Any], show: Show) -> tuple[float, str]:
-    """The unit in which the largest value is best read, for the whole axis."""
-    largest = max((abs(value) for value in values if _is_finite(value)), default=0.0)
-    if show == "duration":
-        return duration_unit(largest)
-    if show == "bytes":
-        return bytes_unit(largest)
-    if show == "percent":
-        return 0.01, "%"
-    names = {"flop": "flop", "flop_per_s": "flop/s", "bytes_per_s": "B/s"}
-    if show in names:
-        return count_unit(largest, names[show])
-    return 1.0, "USD" if show == "usd" else ""
+def _write_labels(data: list[dict[str, Any]], chart: Chart) -> None:
+    """Names beside the points of a scatter chart, as far as they can be read."""
+    named = [
+        (trace, place, (float(series.x[place]), y, name))
+        for trace, series in zip(data, chart.series, strict=True)
+        for place, (y, name) in enumerate(zip(series.y, series.labels, strict=False))
+        if y is not None
+    ]
+    shown = readable([point for _, _, point in named], log_x=chart.log_x, log_y=chart.log_y) if named else []
+    for (trace, place, _), (name, side) in zip(named, shown, strict=True):
+        trace.update(mode="markers+text", textfont={"size": 11}, cliponaxis=False)
+        trace.setdefault("text", [""] * len(trace["x"]))[place] = _escaped(name)
+        trace.setdefault("textposition", [side] * len(trace["x"]))[place] = side
 
 
 def _x_values(chart: Chart) -> list[Any]:
@@ -147,17 +146,13 @@ def _x_values(chart: Chart) -> list[Any]:
 
 def _y_values(chart: Chart) -> list[Any]:
     lines = [line.value for line in chart.reference_lines if line.axis == "y"]
-    if chart.kind not in ("stacked_area", "stacked_bar"):
+    if not chart.kind.startswith("stacked_"):
         return [*lines, *(y for series in chart.series for y in series.y)]
     heights: dict[Any, float] = {}
     for series in chart.series:
         for x, y in zip(series.x, series.y, strict=True):
             heights[x] = heights.get(x, 0.0) + (y if y is not None and math.isfinite(y) else 0.0)
     return [*lines, *heights.values()]
-
-
-def _is_finite(value: Any) -> bool:
-    return value is not None and not isinstance(value, str) and math.isfinite(value)
 
 
 def _has_place(line: ReferenceLine, chart: Chart) -> bool:
@@ -175,7 +170,7 @@ def _line(line: ReferenceLine, x_size: float, y_size: float) -> dict[str, Any]:
 
 def _diagonal(chart: Chart, x_size: float) -> list[dict[str, Any]]:
     """From the least to the largest x; both axes have one unit."""
-    values = [x for x in _x_values(chart) if _is_finite(x)]
+    values = [x for x in _x_values(chart) if is_finite(x)]
     if not (chart.diagonal and values):
         return []
     low, high = min(values) / x_size, max(values) / x_size

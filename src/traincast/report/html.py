@@ -40,14 +40,14 @@ def _chart(chart: Chart, number: int) -> str:
 
 
 def _table(table: Table, *, with_title: bool) -> str:
-    kinds = ["number" if c.is_numeric else "shape" if c.show == "shape" else "text" for c in table.columns]
+    kinds = ["number" if column.is_numeric else "text" if column.may_wrap else "name" for column in table.columns]
     head = "".join(
         f'<th scope="col" class="{kind}">{escape(column.header)}</th>'
         for kind, column in zip(kinds, table.columns, strict=True)
     )
     rows = "\n".join(
         "<tr>"
-        + "".join(f'<td class="{kind}">{escape(cell)}</td>' for kind, cell in zip(kinds, row, strict=True))
+        + "".join(f'<td class="{kind}">{_cell(cell)}</td>' for kind, cell in zip(kinds, row, strict=True))
         + "</tr>"
         for row in table.formatted()
     )
@@ -56,6 +56,12 @@ def _table(table: Table, *, with_title: bool) -> str:
         f'<section>{title}<div class="scroll"><table><thead><tr>{head}</tr></thead>\n'
         f"<tbody>{rows}</tbody></table></div>{_notes(table.notes)}</section>"
     )
+
+
+def _cell(text: str) -> str:
+    """A part of the row above is set in by spaces, which a browser drops unless they are hard."""
+    inner = text.lstrip(" ")
+    return "&nbsp;" * (len(text) - len(inner)) + escape(inner)
 
 
 def _notes(notes: tuple[str, ...]) -> str:

@@ -39,11 +39,11 @@ section, figure { margin: 1.5rem 0 0; }
 .chart { width: 100%; height: 26rem; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .9rem; }
-th, td { padding: .35rem .8rem; border-bottom: 1px solid var(--line); }
+th, td { padding: .35rem .5rem; border-bottom: 1px solid var(--line); }
 th { font-weight: 600; color: var(--quiet); border-bottom: 2px solid var(--line); vertical-align: bottom; }
 td.text { overflow-wrap: break-word; max-width: 26rem; }
-.text, .shape { text-align: left; }
-.shape { white-space: nowrap; }
+.text, .name { text-align: left; }
+.name { white-space: nowrap; }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 tbody tr:nth-child(even) { background: var(--stripe); }
 .notes { color: var(--quiet); font-size: .9rem; padding-left: 1.2rem; max-width: 48rem; }

@@ -16,8 +16,7 @@ _SIZE = {"width": 960, "height": 540, "scale": 2}
 
 def to_png(chart: Chart) -> bytes:
     """The image, 1920 pixels wide."""
-    if importlib.util.find_spec("kaleido") is None:
-        raise MissingExtraError("A PNG image of a chart", extra="png")
+    require_kaleido()
     import plotly.io
 
     try:
@@ -26,3 +25,9 @@ def to_png(chart: Chart) -> bytes:
         reason = str(error.args[0] if error.args else error).strip().split("\n")[0].rstrip(".")
         raise TraincastError(f"No PNG could be drawn ({reason}); an HTML page needs no Chrome.") from error
     return image
+
+
+def require_kaleido() -> None:
+    """Told before the work whose chart is to be drawn. Whether there is a Chrome shows when it is drawn."""
+    if importlib.util.find_spec("kaleido") is None:
+        raise MissingExtraError("A PNG image of a chart", extra="png")

@@ -29,8 +29,8 @@ def gantt_chart(schedule: Schedule) -> Chart:
                 text += [f"{record.name}, node {node}"] * 3
     return Chart(
         title=f"Devices under {schedule.policy}",
-        kind="line",
-        series=tuple(Series(name=kind, x=x, y=y, text=text) for kind, (x, y, text) in sorted(bars.items())),
+        kind="gantt",
+        series=tuple(Series(name=kind, x=x, y=y, text=text) for kind, (x, y, text) in bars.items()),
         x_label="time",
         y_label="device",
         x_show="duration",

@@ -15,6 +15,7 @@ from traincast.scheduling.machines import Machines
 from traincast.scheduling.schedule import SUMMARY, Schedule
 from traincast.scheduling.simulator import Rules, simulate_policy
 from traincast.scheduling.speeds import Speeds
+from traincast.scheduling.values import is_whole
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
@@ -71,8 +72,8 @@ def compare(
     n_seeds: int = 1,
 ) -> Comparison:
     """Each policy with each seed, counted on from the one of the rules. Speeds are worked out once for all of them."""
-    if n_seeds < 1:
-        raise InputError(f"The number of seeds should be at least 1, not {n_seeds}.")
+    if not is_whole(n_seeds) or n_seeds < 1:
+        raise InputError(f"The number of seeds should be a whole number from 1, not {n_seeds!r}.")
     if n_seeds > 1 and not _is_random(jobs, policies, rules):
         raise InputError(
             f"{n_seeds} seeds would give {n_seeds} times the same: nothing is random without failures and errors of "

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from traincast.errors import InputError
+from traincast.scheduling.values import is_number, told
 
 REPAIR_S = 1800.0
 CHECKPOINT_S = 600.0
@@ -25,9 +26,14 @@ class Failures:
     checkpoint_s: float = CHECKPOINT_S
 
     def __post_init__(self) -> None:
-        for what in ("mean_between_s", "repair_s", "checkpoint_s"):
-            if not 0 < getattr(self, what) < np.inf:
-                raise InputError(f"Failures: {what} should be above 0, not {getattr(self, what):g}.")
+        seconds = {
+            "between two failures of a node": self.mean_between_s,
+            "until a failed node is back": self.repair_s,
+            "between two checkpoints": self.checkpoint_s,
+        }
+        for what, value in seconds.items():
+            if not (is_number(value) and value > 0):
+                raise InputError(f"The seconds {what} should be above 0, not {told(value)}.")
 
 
 class FailureClock:

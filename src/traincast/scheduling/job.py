@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from traincast.errors import InputError
 from traincast.scheduling.profile import Profile
+from traincast.scheduling.values import is_number, is_whole, told
 
 RESTART_S = 30.0  # as in Pollux' simulator: save, stop, start elsewhere, load
 
@@ -30,19 +30,23 @@ class Job:
     work_sigma: float | None = None
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.submit_s) and self.submit_s >= 0):
-            raise InputError(f"Job '{self.name}' is submitted at {self.submit_s:g} s: it should be 0 or later.")
-        least = self.profile.min_devices
-        if not isinstance(self.n_devices, int) or self.n_devices < least:
+        if not isinstance(self.name, str) or not self.name:
+            raise InputError(f"A job is named by a text, not by {self.name!r}.")
+        if not (is_number(self.submit_s) and self.submit_s >= 0):
+            raise InputError(f"Job '{self.name}' is submitted at {told(self.submit_s)} s: it should be 0 or later.")
+        least = getattr(self.profile, "min_devices", None)
+        if not is_whole(least):
+            raise InputError(f"Job '{self.name}' has the profile {self.profile!r}: plain_profile() makes one.")
+        if not is_whole(self.n_devices) or self.n_devices < least:
             raise InputError(
-                f"Job '{self.name}' asks for {self.n_devices} devices: it should be a whole number, at least {least}."
+                f"Job '{self.name}' asks for {self.n_devices!r} devices: it should be a whole number, at least {least}."
             )
-        if not (math.isfinite(self.length) and self.length > 0):
-            raise InputError(f"Job '{self.name}' has the length {self.length:g}: it should be above 0.")
-        if not (math.isfinite(self.restart_s) and self.restart_s >= 0):
-            raise InputError(f"Job '{self.name}' restarts in {self.restart_s:g} s: it should be 0 or more.")
-        if self.work_sigma is not None and not 0 <= self.work_sigma < math.inf:
-            raise InputError(f"Job '{self.name}': its work_sigma should be 0 or more, not {self.work_sigma:g}.")
+        if not (is_number(self.length) and self.length > 0):
+            raise InputError(f"Job '{self.name}' has the length {told(self.length)}: it should be above 0.")
+        if not (is_number(self.restart_s) and self.restart_s >= 0):
+            raise InputError(f"Job '{self.name}' restarts in {told(self.restart_s)} s: it should be 0 or more.")
+        if self.work_sigma is not None and not (is_number(self.work_sigma) and self.work_sigma >= 0):
+            raise InputError(f"Job '{self.name}': its work_sigma should be 0 or more, not {told(self.work_sigma)}.")
 
     def profile_for(self, *, adapts_batch: bool) -> Profile:
         """What a policy that may, or may not, choose the batch works with."""

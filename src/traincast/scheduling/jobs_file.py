@@ -14,30 +14,36 @@ In each of them steps_p10 and steps_p90 may say how uncertain a job's length is.
 
 from __future__ import annotations
 
-import csv
-import gzip
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TextIO, cast
 
 from traincast.errors import FileFormatError, InputError
 from traincast.scaling.optimus import SpeedModel
 from traincast.scheduling.applications import Application
 from traincast.scheduling.job import Job
 from traincast.scheduling.jobs_row import Row
+from traincast.scheduling.jobs_table import Form, check_names, form_of, read_rows
 from traincast.scheduling.pollux_tables import training_job
 from traincast.scheduling.profile import PlainProfile, Profile, ServersProfile, TrainingProfile, plain_profile
 
-_PLAIN = ("name", "submit_s", "seconds", "n_devices")
-_FORECAST = ("name", "submit_s", "model", "batch_size", "n_samples", "n_epochs", "n_devices")
-_SERVERS = (
-    *("name", "submit_s", "mode", "theta", "loss", "target_loss", "expected_steps"),
-    *("n_servers", "n_workers"),
+_UNCERTAIN = ("steps_p10", "steps_p90")
+_PLAIN = Form(("name", "submit_s", "seconds", "n_devices"), ("max_devices", "exponent", *_UNCERTAIN))
+_FORECAST = Form(("name", "submit_s", "model", "batch_size", "n_samples", "n_epochs", "n_devices"), _UNCERTAIN)
+_SERVERS = Form(
+    (
+        *("name", "submit_s", "mode", "theta", "loss", "target_loss", "expected_steps"),
+        *("n_servers", "n_workers"),
+    ),
+    ("batch_size", "max_devices", *_UNCERTAIN),
 )
-_TRAINING = ("job", "submit_time_s", "application", "num_gpus", "batch_size")
-_TRACE = ("timestamp", "duration_s", "num_gpus")
-_FORMS = (_PLAIN, _FORECAST, _SERVERS, _TRAINING, _TRACE)
+_TRAINING = Form(
+    ("job", "submit_time_s", "application", "num_gpus", "batch_size"),
+    ("set", "workload", *_UNCERTAIN),
+    is_foreign=True,
+)
+_TRACE = Form(("timestamp", "duration_s", "num_gpus"), _UNCERTAIN, is_foreign=True)
+_FORMS = (_TRAINING, _TRACE, _SERVERS, _FORECAST, _PLAIN)
 _MOST_PLACES = 64  # of a training with servers that names no max_devices
 Forecaster = Callable[[str, int, int, int], Profile]  # model, batch size, samples of an epoch, epochs
 
@@ -51,42 +57,28 @@ def read_jobs(
 ) -> list[Job]:
     """All jobs of a file, or those of one workload in it ('1', or 'realistic/1' with its set)."""
     path = Path(path)
-    columns, rows = _read(path)
+    columns, rows = read_rows(path)
     if not rows:
         raise FileFormatError(f"'{path}' holds no jobs.")
-    if set(_TRAINING) <= set(columns):
-        return _trainings(_chosen(path, rows, workload), applications)
+    form = form_of(path, columns, _FORMS)
+    if form is _TRAINING:
+        chosen = _chosen(path, rows, workload)
+        check_names("job", chosen)
+        return _trainings(chosen, applications)
     if workload is not None:
         raise InputError(f"'{path}' holds one list of jobs: there is no workload {workload} to choose.")
     if applications is not None:
         raise InputError(f"'{path}' names no applications: measured tables are of no use to it.")
-    if set(_TRACE) <= set(columns):
+    if form is _TRACE:
         return _trace(rows)
-    if set(_SERVERS) <= set(columns):
+    check_names("name", rows)
+    if form is _SERVERS:
         return _with_servers(rows)
-    if set(_FORECAST) <= set(columns) and forecast is not None:
-        return _forecasts(rows, forecast)
-    if set(_PLAIN) <= set(columns):
+    if form is _PLAIN:
         return _plain(rows)
-    forms = "; or ".join(", ".join(form) for form in _FORMS)
-    raise FileFormatError(f"'{path}' has the columns {', '.join(columns)}, and jobs need {forms}.")
-
-
-def _read(path: Path) -> tuple[Sequence[str], list[Row]]:
-    try:
-        with _open(path) as file:
-            reader = csv.DictReader(file, skipinitialspace=True)
-            return reader.fieldnames or (), [Row(path, line, cells) for line, cells in enumerate(reader, start=2)]
-    except OSError as error:
-        raise InputError(f"'{path}' cannot be read: {error.strerror or error}.") from None
-    except (UnicodeDecodeError, csv.Error, EOFError) as error:
-        raise FileFormatError(f"'{path}' is not a CSV file: {error}.") from None
-
-
-def _open(path: Path) -> TextIO:
-    if path.suffix == ".gz":
-        return cast(TextIO, gzip.open(path, "rt", newline="", encoding="utf-8-sig"))
-    return path.open(newline="", encoding="utf-8-sig")
+    if forecast is None:
+        raise InputError(f"'{path}' holds trainings that have to be forecast, and nothing here can.")
+    return _forecasts(rows, forecast)
 
 
 def _chosen(path: Path, rows: list[Row], workload: str | None) -> list[Row]:
@@ -124,7 +116,11 @@ def _forecasts(rows: list[Row], forecast: Forecaster) -> list[Job]:
         n = row.whole("n_devices")
         if n > batch_size:
             raise row.wrong(f"{n} devices for a batch of {batch_size}: it can use {batch_size}")
-        profile = forecast(row.text("model"), batch_size, row.whole("n_samples"), row.whole("n_epochs"))
+        counts = (batch_size, row.whole("n_samples"), row.whole("n_epochs"))
+        with row.blamed():
+            profile = forecast(row.text("model"), *counts)
+        if n > profile.max_devices:
+            raise row.wrong(f"{n} devices: '{row.text('model')}' fits on at most {profile.max_devices} of a type")
         submit_s = row.submit_s("submit_s", jobs)
         jobs.append(
             Job(name=row.text("name"), submit_s=submit_s, profile=profile, n_devices=n, work_sigma=row.work_sigma)
@@ -136,7 +132,7 @@ def _with_servers(rows: list[Row]) -> list[Job]:
     jobs: list[Job] = []
     for row in rows:
         asked = (row.whole("n_servers"), row.whole("n_workers"))
-        try:
+        with row.blamed():
             profile = ServersProfile(
                 name=row.text("name"),
                 speed=SpeedModel(
@@ -150,8 +146,6 @@ def _with_servers(rows: list[Row]) -> list[Job]:
                 max_devices=row.whole("max_devices") if row.has("max_devices") else max(_MOST_PLACES, sum(asked)),
                 asked=asked,
             )
-        except InputError as error:
-            raise row.wrong(str(error).rstrip(".")) from None
         jobs.append(
             Job(
                 name=profile.name,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from traincast.errors import FileFormatError
+from traincast.errors import FileFormatError, InputError
 from traincast.scheduling.job import Job
 
 _P10_TO_P90 = 2 * 1.2815515655446004  # standard deviations of a normal distribution
@@ -21,6 +22,14 @@ class Row:
     path: Path
     line: int
     cells: Mapping[str, str | None]
+
+    @contextlib.contextmanager
+    def blamed(self) -> Iterator[None]:
+        """What is wrong with a job is told with the line that it comes from."""
+        try:
+            yield
+        except InputError as error:
+            raise self.wrong(str(error).rstrip(".")) from None
 
     def wrong(self, what: str) -> FileFormatError:
         return FileFormatError(f"'{self.path}', line {self.line}: {what}.")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from traincast.errors import InputError
+from traincast.hardware.link_table import find_link
 
 _GROUP = re.compile(
     r"(?:(?P<nodes>-?[0-9]+)\s*x\s*)?(?:(?P<devices>-?[0-9]+)\s*x\s*)?(?P<kind>[A-Za-z][^\s+@]*)(?:@(?P<link>.+))?",
@@ -90,6 +91,8 @@ def find_machines(text: str) -> Machines:
                 f"'{text}' is no cluster: write nodes x devices x type, as in 16x4xT4, and + between several types."
             )
         first, second = match["nodes"], match["devices"]
+        if match["link"]:
+            find_link(match["link"])  # raises for what is none, though plain jobs do not ask for its speed
         n_nodes, n_devices = (1, first or 1) if second is None else (first, second)
         devices += [_count(n_devices, "devices a node", text)] * _count(n_nodes, "nodes", text)
         links += [(match["link"] or "").strip()] * (len(devices) - len(kinds))

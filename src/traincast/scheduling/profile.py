@@ -18,6 +18,7 @@ from traincast.errors import InputError
 from traincast.scaling.optimus import SpeedModel
 from traincast.scheduling.applications import Application
 from traincast.scheduling.measured_steps import Shape
+from traincast.scheduling.values import is_number, is_whole, told
 
 Floats = NDArray[np.float64]
 
@@ -85,8 +86,13 @@ class PlainProfile:
     kinds: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        if not 0 < self.seconds < np.inf:
-            raise InputError(f"'{self.name}' needs seconds above 0, not {self.seconds:g}.")
+        if not (is_number(self.seconds) and self.seconds > 0):
+            raise InputError(f"'{self.name}' needs seconds above 0, not {told(self.seconds)}.")
+        counts = (self.n_devices, self.max_devices)
+        if not all(is_whole(n) and n >= 1 for n in counts):
+            raise InputError(f"'{self.name}' needs whole numbers of devices from 1, not {counts}.")
+        if not (is_number(self.exponent) and 0 <= self.exponent <= 1):
+            raise InputError(f"'{self.name}' needs an exponent from 0 to 1, not {told(self.exponent)}.")
 
     def segment_s(self, shape: Shape, kind: str, n_servers: int) -> Floats:
         n = min(sum(shape), self.max_devices)
@@ -98,7 +104,11 @@ def plain_profile(
 ) -> PlainProfile:
     """So many seconds on `n_devices`; it can use up to `max_devices` (None: no more than these)."""
     return PlainProfile(
-        name=name, seconds=seconds, n_devices=n_devices, max_devices=max_devices or n_devices, exponent=exponent
+        name=name,
+        seconds=seconds,
+        n_devices=n_devices,
+        max_devices=n_devices if max_devices is None else max_devices,
+        exponent=exponent,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from traincast.scheduling.decision import Placement
 from traincast.scheduling.machines import Machines
+from traincast.units import show_duration, show_integer, show_percent, show_things
 
 Floats = NDArray[np.float64]
 
@@ -145,15 +147,26 @@ class Schedule:
             "moments": [moment._asdict() for moment in self.moments],
         }
 
+    def _repr_html_(self) -> str:
+        from traincast.report.notebook import to_notebook
 
-SUMMARY = (
-    "mean_completion_s",
-    "median_completion_s",
-    "p99_completion_s",
-    "makespan_s",
-    "mean_wait_s",
-    "utilisation_fraction",
-    "restarting_fraction",
-    "fairness_fraction",
-    "n_restarts",
-)
+        rows = [(title, show(getattr(self, name))) for name, (title, show) in _SHOWN.items()]
+        slowest = max(self.jobs, key=lambda job: job.completion_s)
+        notes = [f"Slowest: {slowest.name}, {show_duration(slowest.completion_s)} from submission to end."]
+        notes += [f"{show_things(self.n_failures, 'failure')} of nodes."] if self.n_failures else []
+        jobs = show_things(len(self.jobs), "job")
+        return to_notebook(f"{jobs} on {self.machines.name} under {self.policy}", rows, notes=notes)
+
+
+_SHOWN: dict[str, tuple[str, Callable[[float], str]]] = {
+    "mean_completion_s": ("mean completion", show_duration),
+    "median_completion_s": ("median", show_duration),
+    "p99_completion_s": ("p99", show_duration),
+    "makespan_s": ("makespan", show_duration),
+    "mean_wait_s": ("wait", show_duration),
+    "utilisation_fraction": ("in use", show_percent),
+    "restarting_fraction": ("restarting", show_percent),
+    "fairness_fraction": ("fairness", show_percent),
+    "n_restarts": ("restarts", show_integer),
+}
+SUMMARY = tuple(_SHOWN)

@@ -22,6 +22,7 @@ from traincast.scheduling.machines import Machines
 from traincast.scheduling.patience import Patience
 from traincast.scheduling.schedule import JobRecord, Moment, Schedule, Span
 from traincast.scheduling.speeds import Speeds
+from traincast.scheduling.values import is_number, is_whole, told
 
 INTERVAL_S = 60.0  # as in Pollux' simulator
 _ROUNDING = 1e-9  # of an interval
@@ -38,10 +39,13 @@ class Rules:
     seed: int = 0  # of failures, errors and what a policy observes
 
     def __post_init__(self) -> None:
-        if self.seed < 0:
-            raise InputError(f"A seed should be 0 or more, not {self.seed}.")
-        if not (math.isfinite(self.interval_s) and self.interval_s >= 0):
-            raise InputError(f"The interval between decisions should be 0 s or more, not {self.interval_s:g}.")
+        if not (is_whole(self.seed) and self.seed >= 0):
+            raise InputError(f"A seed should be a whole number, 0 or more, not {self.seed!r}.")
+        if not (is_number(self.interval_s) and self.interval_s >= 0):
+            raise InputError(f"The interval between decisions should be 0 s or more, not {told(self.interval_s)}.")
+        for what, sigma in (("work", self.work_sigma), ("speed", self.speed_sigma)):
+            if not (is_number(sigma) and sigma >= 0):
+                raise InputError(f"An error of forecast {what} is a standard deviation, 0 or more, not {told(sigma)}.")
 
 
 @dataclass(slots=True)

@@ -27,6 +27,8 @@ class Layer:
     input_shape: tuple[int, ...]
     output_shape: tuple[int, ...]
     n_parameters: int
+    n_tied_parameters: int  # those of them that an earlier layer has too: a sum over layers leaves them out
+    tied_to: tuple[str, ...]  # which layers these are
     n_layers: int
     forward_flop: float
     backward_flop: float
@@ -50,24 +52,20 @@ class Layer:
 
 def layers_of(trace: Trace, batch_size: int, *, tree: bool = False) -> tuple[Layer, ...]:
     """One row a module with ops or parameters of its own; with `tree`, the modules around them too, as totals."""
-    own = _own_figures(trace, batch_size)
-    total_flop = float(own[:, :2].sum())
-    used = [number for number in range(len(trace.modules)) if own[number].any() or trace.modules[number].parameters]
+    step = _Step(trace, batch_size, _own_figures(trace, batch_size), _first_owners(trace))
+    used = [number for number, module in enumerate(trace.modules) if step.own[number].any() or module.parameters]
     if not tree:
-        return tuple(_layer(trace, number, batch_size, own[number], total_flop, (number,)) for number in used)
+        return tuple(step.layer(number, (number,)) for number in used)
     inside: dict[int, list[int]] = {}
     chains = _ancestors(trace)
     for number in used:
         for ancestor in chains[number]:
             inside.setdefault(ancestor, []).append(number)
-    return tuple(
-        _layer(trace, number, batch_size, own[inside[number]].sum(axis=0), total_flop, tuple(inside[number]))
-        for number in sorted(inside)
-    )
+    return tuple(step.layer(number, tuple(inside[number])) for number in sorted(inside))
 
 
 def by_kind(layers: Iterable[Layer]) -> tuple[Layer, ...]:
-    """Layers of the same kind added up, most flop first."""
+    """Layers of the same kind added up, most flop first. Tied weights count where they come first."""
     groups: dict[str, list[Layer]] = {}
     for layer in layers:
         groups.setdefault(layer.kind, []).append(layer)
@@ -86,7 +84,9 @@ def _sum(kind: str, members: list[Layer]) -> Layer:
         is_container=False,
         input_shape=(),
         output_shape=(),
-        n_parameters=total("n_parameters"),
+        n_parameters=total("n_parameters") - total("n_tied_parameters"),
+        n_tied_parameters=0,
+        tied_to=(),
         n_layers=total("n_layers"),
         forward_flop=total("forward_flop"),
         backward_flop=total("backward_flop"),
@@ -119,23 +119,46 @@ def _ancestors(trace: Trace) -> list[list[int]]:
     return chains
 
 
-def _layer(
-    trace: Trace, number: int, batch_size: int, figures: Floats, total_flop: float, members: tuple[int, ...]
-) -> Layer:
-    module, graph = trace.modules[number], trace.graph
-    tensors = sorted({tensor for member in members for tensor in trace.modules[member].parameters})
-    return Layer(
-        path=module.path,
-        kind=module.kind,
-        depth=module.path.count(".") + 1 if module.path else 0,
-        is_container=members != (number,),
-        input_shape=graph.shape_of(module.input, batch_size) if module.input >= 0 else (),
-        output_shape=graph.shape_of(module.output, batch_size) if module.output >= 0 else (),
-        n_parameters=sum(math.prod(graph.shape_of(tensor, batch_size)) for tensor in tensors),
-        n_layers=len(members),
-        forward_flop=float(figures[0]),
-        backward_flop=float(figures[1]),
-        forward_bytes=float(figures[2]),
-        backward_bytes=float(figures[3]),
-        flop_fraction=float(figures[:2].sum() / total_flop) if total_flop else 0.0,
-    )
+def _first_owners(trace: Trace) -> dict[int, int]:
+    """The first module that has a parameter: others that share it are tied to it."""
+    found: dict[int, int] = {}
+    for number, module in enumerate(trace.modules):
+        for tensor in module.parameters:
+            found.setdefault(tensor, number)
+    return found
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Step:
+    """A step by module: figures of each module's own ops, and which module has a parameter first."""
+
+    trace: Trace
+    batch_size: int
+    own: Floats
+    first_owner: dict[int, int]
+
+    def layer(self, number: int, members: tuple[int, ...]) -> Layer:
+        module, graph = self.trace.modules[number], self.trace.graph
+        figures, total_flop = self.own[list(members)].sum(axis=0), float(self.own[:, :2].sum())
+        tensors = sorted({tensor for member in members for tensor in self.trace.modules[member].parameters})
+        tied = [tensor for tensor in tensors if self.first_owner[tensor] not in members]
+        return Layer(
+            path=module.path,
+            kind=module.kind,
+            depth=module.path.count(".") + 1 if module.path else 0,
+            is_container=members != (number,),
+            input_shape=graph.shape_of(module.input, self.batch_size) if module.input >= 0 else (),
+            output_shape=graph.shape_of(module.output, self.batch_size) if module.output >= 0 else (),
+            n_parameters=self._numel(tensors),
+            n_tied_parameters=self._numel(tied),
+            tied_to=tuple(dict.fromkeys(self.trace.modules[self.first_owner[tensor]].path for tensor in tied)),
+            n_layers=len(members),
+            forward_flop=float(figures[0]),
+            backward_flop=float(figures[1]),
+            forward_bytes=float(figures[2]),
+            backward_bytes=float(figures[3]),
+            flop_fraction=float(figures[:2].sum() / total_flop) if total_flop else 0.0,
+        )
+
+    def _numel(self, tensors: Iterable[int]) -> int:
+        return sum(math.prod(self.trace.graph.shape_of(tensor, self.batch_size)) for tensor in tensors)

@@ -24,10 +24,12 @@ class Settings:
 
     def override(self, precision: str | None, optimizer: str | None) -> Settings:
         """These settings with what the user chose in their place."""
-        return Settings(precision or self.precision, optimizer or self.optimizer)
+        return Settings(
+            self.precision if precision is None else precision, self.optimizer if optimizer is None else optimizer
+        )
 
 
-def check_choice(what: str, given: str, allowed: tuple[str, ...]) -> None:
+def check_choice(what: str, given: object, allowed: tuple[str, ...]) -> None:
     """One sentence for a name that is not on the list."""
     if given not in allowed:
         raise InputError(

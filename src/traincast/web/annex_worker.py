@@ -19,8 +19,9 @@ from traincast.web.answers import ANSWERS, Given
 from traincast.web.child import limit_memory
 from traincast.web.frames import receive, send
 from traincast.web.presenting import Presenters
-from traincast.web.questions import QUESTIONS, ForecastQuestion, Question, Target, target_of
+from traincast.web.questions import QUESTIONS, ForecastQuestion, Question, target_of
 from traincast.web.shelf import zoo_model
+from traincast.web.targets import aim_of
 
 if TYPE_CHECKING:
     from traincast.convergence.logs.log import Log
@@ -77,8 +78,9 @@ class Worker:
         target = target_of(asked)
         if target is not None:
             read = self._log(log, question["log_name"])
-            end = self._end(read, log, target) if isinstance(asked, ForecastQuestion) else None
-            given = replace(given, log=read, end=end)
+            aim = aim_of(read, target.value, target.metric)
+            end = self._end(read, log, target.value, aim.metric) if isinstance(asked, ForecastQuestion) else None
+            given = replace(given, log=read, aim=aim, end=end)
         return ANSWERS[question["what"]](asked, given)
 
     def _trace(self, name: str, content: bytes) -> Trace:
@@ -95,11 +97,11 @@ class Worker:
         Path(_LOG_FILE).write_bytes(content)
         return replace(read_log(_LOG_FILE), path=name)
 
-    def _end(self, log: Log, content: bytes, target: Target) -> Status:
+    def _end(self, log: Log, content: bytes, target: float, metric: str | None) -> Status:
         from traincast.api.converging import converge
 
-        key = (hashlib.sha256(content).digest(), target.value, target.metric)
-        return self._ends.get(key, lambda: converge(log, metric=target.metric, target=target.value))
+        key = (hashlib.sha256(content).digest(), target, metric)
+        return self._ends.get(key, lambda: converge(log, metric=metric, target=target))
 
 
 def _sentence(text: str) -> bytes:

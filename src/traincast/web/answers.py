@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from traincast.errors import InputError, TraincastError
 from traincast.web.cards import cards_of
 from traincast.web.places import device_of, place_of, place_to_scale
 from traincast.web.presenting import Presenters, shown
+from traincast.web.targets import NO_AIM, Aim
 
 if TYPE_CHECKING:
     from traincast.convergence.logs.log import Log
@@ -27,29 +29,61 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """What the names of a question stand for. `end` is where the log of its target will end."""
+    """What the names of a question stand for. `end` is where the log of its target will end, `aim` what that is of."""
 
     trace: Trace
     present: Presenters
     log: Log | None = None
+    aim: Aim = NO_AIM
     end: Status | None = None
 
 
 def answer_forecast(asked: ForecastQuestion, given: Given) -> bytes:
     from traincast.api.answering import answers
 
-    found = answers(
-        given.trace,
-        list(dict.fromkeys(place_of(on) for on in asked.on)),
-        [asked.batch_size],
-        accumulation_steps=asked.accumulation_steps,
-        strategy=asked.strategy,
-        price_usd_per_hour=asked.price_usd_per_hour,
-        **asked.length,
-        **asked.settings,
+    def at(places: list[str]) -> tuple[Answer, ...]:
+        found = answers(
+            given.trace,
+            list(dict.fromkeys(place_of(on) for on in places)),
+            [asked.batch_size],
+            accumulation_steps=asked.accumulation_steps,
+            strategy=asked.strategy,
+            price_usd_per_hour=asked.price_usd_per_hour,
+            **asked.length,
+            **asked.settings,
+        )
+        return tuple(_with_target(one, given.end) for one in found)
+
+    found, problems = _where_it_can_be(at, asked.on)
+    return shown(
+        given.present.forecast(found),
+        {"forecasts": [one.to_dict() for one in found]},
+        cards=cards_of(found),
+        problems=problems,
+        told=given.aim.told,
     )
-    found = tuple(_with_target(one, given.end) for one in found)
-    return shown(given.present.forecast(found), {"forecasts": [one.to_dict() for one in found]}, cards_of(found))
+
+
+def _where_it_can_be(
+    at: Callable[[list[str]], tuple[Answer, ...]], places: list[str]
+) -> tuple[tuple[Answer, ...], list[dict[str, str]]]:
+    """Answers, and what is wrong with the other places. Raises where there is no answer at all."""
+    try:
+        return at(places), []
+    except TraincastError:
+        if len(places) == 1:
+            raise
+    good, problems = [], []
+    for place in places:
+        try:
+            at([place])
+        except TraincastError as error:
+            problems.append({"on": place, "error": str(error)})
+        else:
+            good.append(place)
+    if not good:
+        raise InputError(" ".join(dict.fromkeys(one["error"] for one in problems)))
+    return at(good), problems
 
 
 def _with_target(found: Answer, end: Status | None) -> Answer:
@@ -106,13 +140,24 @@ def answer_scale(asked: ScaleQuestion, given: Given) -> bytes:
 def answer_plan(asked: PlanQuestion, given: Given) -> bytes:
     from traincast.api.planning import plan
 
-    found = plan(
-        given.trace,
-        curve=given.log,
-        target_accuracy=None if asked.target is None else asked.target.value,
-        **asked.model_dump(exclude={"model", "target"}),
+    target, told = asked.target, given.aim.told
+    if target is not None and given.aim.metric != "accuracy":
+        target, told = None, (_not_to(asked, given.aim),)
+    length: dict[str, Any] = {"n_epochs": asked.n_epochs}
+    if target is not None:  # takes the place of the epochs, which a form has all the same
+        accuracy = target.value if target.value <= 1 else target.value / 100
+        length = {"curve": given.log, "target_accuracy": accuracy}
+        if asked.n_epochs != 1:
+            told = (*told, f"The target takes the place of the {asked.n_epochs:,} epochs.")
+    found = plan(given.trace, **length, **asked.model_dump(exclude={"model", "target", "n_epochs"}))
+    return shown(given.present.plan(found), found.to_dict(), told=told)
+
+
+def _not_to(asked: PlanQuestion, aim: Aim) -> str:
+    length = "1 epoch" if asked.n_epochs == 1 else f"{asked.n_epochs:,} epochs"
+    return (
+        f"Warning: plans are made for accuracies, and the target is of {aim.metric or 'a loss'}: this is for {length}."
     )
-    return shown(given.present.plan(found), found.to_dict())
 
 
 ANSWERS: dict[str, Callable[[Any, Given], bytes]] = {

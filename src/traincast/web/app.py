@@ -1,16 +1,12 @@
-"""The application: routes, and errors in one sentence."""
+"""The application: its routes."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Request, Response
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
-from starlette.exceptions import HTTPException
 
 from traincast import __version__
-from traincast.errors import BusyError, TraincastError
 from traincast.web import questions as ask
 from traincast.web import replies
 from traincast.web.desk import Desk
@@ -19,6 +15,7 @@ from traincast.web.limits import Limits
 from traincast.web.page import page_files, send_file
 from traincast.web.presenting import Presenters
 from traincast.web.reception import Reception
+from traincast.web.refusals import add_refusals
 from traincast.web.registers import model_names, place_names
 from traincast.web.shelf import Shelf
 from traincast.web.uploads import plain_name
@@ -53,40 +50,13 @@ def make_app(present: Presenters, *, limits: Limits | None = None, host: str = "
     )
     shelf = Shelf(most=limits.n_uploads, most_bytes=limits.kept_upload_bytes)
     desk = Desk(shelf, present, limits)
-    _add_errors(app)
+    add_refusals(app)
     _add_names(app)
     for what in ask.QUESTIONS:
         _add_question(app, what, desk)
     _add_uploads(app, Reception(shelf, desk, limits), presenter=present.names()["converge"])
     _add_page(app)
     return Guard(app, limits=limits, host=host)
-
-
-def _add_errors(app: FastAPI) -> None:
-    async def ours(_request: Request, error: Exception) -> Response:
-        is_busy = isinstance(error, BusyError)
-        sentence = " ".join(str(error).split()).encode(errors="replace").decode()
-        headers = {"Retry-After": "3"} if is_busy else None
-        return JSONResponse({"error": sentence}, status_code=429 if is_busy else 422, headers=headers)
-
-    async def invalid(_request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)
-        first, *others = error.errors()
-        where = ".".join(str(part) for part in first["loc"] if part not in ("body", "query"))
-        more = f" (and {len(others)} more)" if others else ""
-        return JSONResponse({"error": f"{where or 'The question'}: {first['msg']}{more}."}, status_code=422)
-
-    async def refused(_request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        return JSONResponse({"error": str(error.detail)}, status_code=error.status_code, headers=error.headers)
-
-    async def too_much(_request: Request, _error: Exception) -> Response:
-        return JSONResponse({"error": "This question needs more memory than the server has."}, status_code=422)
-
-    app.add_exception_handler(TraincastError, ours)
-    app.add_exception_handler(RequestValidationError, invalid)
-    app.add_exception_handler(HTTPException, refused)
-    app.add_exception_handler(MemoryError, too_much)
 
 
 def _add_names(app: FastAPI) -> None:
@@ -128,9 +98,15 @@ def _add_uploads(app: FastAPI, reception: Reception, *, presenter: str) -> None:
     async def upload_model(
         request: Request,
         name: FileName,
-        seqlen: Annotated[int | None, Query(ge=1, le=1_048_576)] = None,
-        image_size: Annotated[int | None, Query(ge=1, le=8192)] = None,
-        n_classes: Annotated[int | None, Query(ge=1, le=10_000_000)] = None,
+        seqlen: Annotated[
+            int | None, Query(ge=1, le=1_048_576, description="Tokens of a sequence, of a config.json.")
+        ] = None,
+        image_size: Annotated[
+            int | None, Query(ge=1, le=8192, description="Pixels of an image's side, of a config.json.")
+        ] = None,
+        n_classes: Annotated[
+            int | None, Query(ge=1, le=10_000_000, description="Classes to tell apart, of a config.json.")
+        ] = None,
     ) -> replies.Uploaded:
         """Keeps a model for questions: an ONNX file, a saved trace or a Hugging Face config.json as the body.
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from traincast.report.table import Show, show_value
+from traincast.units import show_duration, shown_or_never
 
 if TYPE_CHECKING:
     from traincast.planning.answer import Answer
@@ -41,8 +42,8 @@ def _rows(answer: Answer) -> list[dict[str, str]]:
         rows.append({"label": label, "value": show_value(value, show), "detail": spread})
     if answer.to_target is not None:
         found = answer.to_target.total_s
-        spread = f"{show_value(found.p10, 'duration')} to {show_value(found.p90, 'duration')}"
-        rows.append({"label": "to target", "value": show_value(found.p50, "duration"), "detail": spread})
+        early, middle, late = (shown_or_never(value, show_duration) for value in (found.p10, found.p50, found.p90))
+        rows.append({"label": "to target", "value": middle, "detail": "" if early == late else f"{early} to {late}"})
     usable = show_value(forecast.question.device.usable_memory_bytes, "bytes")
     verdict = f"fits in {usable}" if forecast.fits else f"does NOT fit in {usable}"
     rows.append({"label": "memory", "value": show_value(forecast.peak_memory_bytes, "bytes"), "detail": verdict})

@@ -21,24 +21,41 @@ RESULT, PROBLEM, TRACE, UPLOAD = "result.json", "problem.txt", "model.trace", "u
 _START_BYTES = 4096
 _PICKLES = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 _ZIP, _TRACE = b"PK\x03\x04", b"traincast-trace "
+_CODE_NAMES = (".py", ".pyc", ".pyw", ".ipynb")
+_PICKLE_NAMES = (".pt", ".pth", ".pkl", ".pickle", ".bin", ".ckpt", ".keras", ".h5", ".zip", ".safetensors")
+_KINDS = {".onnx": "onnx", ".trace": "trace", ".json": "config"}
+_WANTED = "upload an ONNX file (.onnx), a saved trace (.trace) or a Hugging Face config.json"
 
 
 def kind_of(start: bytes, name: str) -> str:
-    """'trace', 'config' or 'onnx', by what is in the file; code and pickles are refused unread."""
+    """'trace', 'config' or 'onnx': the name says which, and the file must begin like one.
+
+    Code, pickles and archives are refused unread, whichever of the two says that they are.
+    """
+    small = name.lower()
+    if small.endswith(_CODE_NAMES):
+        raise InputError(f"'{name}' is code, and code is never run here: capture the model and upload its trace.")
+    if start.startswith((*_PICKLES, _ZIP)) or small.endswith(_PICKLE_NAMES):
+        raise InputError(f"'{name}' is a pickle or an archive, and those are never opened here: {_WANTED}.")
+    kind = _KINDS.get(f".{small.rpartition('.')[2]}")
+    if kind is None:
+        raise InputError(f"'{name}' is no model that can be read here: {_WANTED}.")
+    found = _kind_by_content(start)
+    if kind == "trace" and found != "trace":
+        raise FileFormatError(f"'{name}' is no saved trace, or its beginning is damaged: save the trace again.")
+    if kind == "config" and found != "config":
+        raise FileFormatError(f"'{name}' is no JSON object: a Hugging Face config.json begins with a brace.")
+    if kind == "onnx" and found != "onnx":
+        says = "a saved trace" if found == "trace" else "JSON"
+        raise FileFormatError(f"'{name}' is {says}, not an ONNX file: give it the name that says so.")
+    return kind
+
+
+def _kind_by_content(start: bytes) -> str:
+    """ONNX files have no beginning of their own."""
     if start.startswith(_TRACE):
         return "trace"
-    if name.lower().endswith((".py", ".ipynb")):
-        raise InputError(f"'{name}' is code, and code is never run here: capture the model and upload its trace.")
-    if start.startswith((*_PICKLES, _ZIP)) or name.lower().endswith((".pt", ".pth", ".pkl", ".ckpt", ".keras", ".h5")):
-        raise InputError(
-            f"'{name}' is a pickle or an archive, and those are never opened here: upload an ONNX file, a saved trace "
-            "or a Hugging Face config.json."
-        )
-    if start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
-        return "config"
-    if name.lower().endswith(".json"):
-        raise FileFormatError(f"'{name}' is no JSON object: a Hugging Face config.json begins with a brace.")
-    return "onnx"
+    return "config" if start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") else "onnx"
 
 
 def read_model(options: dict[str, Any]) -> bytes:
@@ -104,10 +121,9 @@ _LETTER_BYTES, _ROW_BYTES = 16, 256  # attributes are JSON that is parsed; modul
 def read_log(options: dict[str, Any]) -> bytes:
     """Whether it is a log, and of what."""
     from traincast.api.logs import read_log as read
+    from traincast.web.targets import metrics_of
 
-    log = read(UPLOAD)
-    found = {series.metric for series in log.series}
-    return json.dumps({"metrics": sorted(found)}).encode()
+    return json.dumps({"metrics": metrics_of(read(UPLOAD))}).encode()
 
 
 def continue_log(options: dict[str, Any]) -> bytes:
@@ -115,9 +131,14 @@ def continue_log(options: dict[str, Any]) -> bytes:
     from traincast.api.converging import converge
     from traincast.api.logs import read_log as read
     from traincast.web.presenting import function_at, shown
+    from traincast.web.targets import aim_of, metrics_of
 
-    status = converge(replace(read(UPLOAD), path=options["name"]), **options["asked"])
-    return shown(function_at(options["presenter"])([status]), status.to_dict())
+    asked = options["asked"]
+    log = replace(read(UPLOAD, metric=asked["metric"]), path=options["name"])
+    aim = aim_of(log, asked["target"], asked["metric"])
+    status = converge(log, **{**asked, "metric": aim.metric})
+    document = function_at(options["presenter"])([status])
+    return shown(document, status.to_dict(), metrics=metrics_of(log), told=aim.told)
 
 
 _JOBS = {"model": read_model, "log": read_log, "converge": continue_log}
@@ -131,12 +152,28 @@ def main() -> None:
     try:
         content = _JOBS[job](options)
     except TraincastError as error:
-        Path(PROBLEM).write_text(str(error), encoding="utf-8", errors="replace")
-    except (MemoryError, RecursionError):
-        sentence = f"'{options['name']}' needs more memory than an upload may take."
-        Path(PROBLEM).write_text(sentence, encoding="utf-8")
+        _tell(_for_a_page(str(error)))
+    except RecursionError:
+        _tell(f"'{options['name']}' is nested more deeply than any model or log is.")
+    except MemoryError:
+        _tell(f"'{options['name']}' needs more memory than an upload may take.")
     else:
         Path(RESULT).write_bytes(content)
+
+
+def _tell(sentence: str) -> None:
+    Path(PROBLEM).write_text(sentence, encoding="utf-8", errors="replace")
+
+
+_ADVICE_FOR_COMMANDS = (". Instead, build the model in your own file", ": give a pattern with named groups")
+
+
+def _for_a_page(sentence: str) -> str:
+    """Without advice that only who types commands can follow."""
+    for advice in _ADVICE_FOR_COMMANDS:
+        before, found, _ = sentence.partition(advice)
+        sentence = f"{before}." if found else sentence
+    return sentence
 
 
 def limit_memory(n_bytes: int) -> None:

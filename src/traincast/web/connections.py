@@ -7,6 +7,7 @@ import socket
 import struct
 from typing import Any
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 _NO_LINGER = struct.pack("ii", 1, 0)
@@ -14,6 +15,9 @@ _FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"
     b'{"error":"The server has more visitors than it can answer now: try again in a few seconds."}'
 )
+
+
+_NO_HTTP = b'{"error":"This is no HTTP request that can be read."}'
 
 
 class ImpatientProtocol(H11Protocol):
@@ -47,6 +51,14 @@ class ImpatientProtocol(H11Protocol):
     def _read_again(self) -> None:
         if self._unread is not None:
             self._unread.cancel()
+
+    def send_400_response(self, msg: str) -> None:
+        """Of what is no HTTP; the same form as any other problem."""
+        headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
+        reply = h11.Response(status_code=400, headers=headers, reason=b"Bad Request")
+        for part in (reply, h11.Data(data=_NO_HTTP), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(part) or b"")
+        self.transport.close()
 
     def _look(self, seen: Any) -> None:
         """Closes where nothing has begun since the last look, and nothing is under way."""

@@ -53,6 +53,9 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        if scope["method"] == "HEAD":  # as GET; who only wants to know the headers is sent no body
+            scope = {**scope, "method": "GET"}
+            send = _without_body(send)
         send = _with_headers(_in_pieces(send), is_kept=not scope["path"].startswith("/api/"))
         problem = self._refused(Headers(scope=scope), scope["method"])
         if problem is None:
@@ -124,6 +127,13 @@ def _in_pieces(send: Send) -> Send:
             await send({**message, "body": body[start : start + _PIECE_BYTES], "more_body": True})
         last = max(0, len(body) - 1) // _PIECE_BYTES * _PIECE_BYTES
         await send({**message, "body": body[last:]} if last else message)
+
+    return sending
+
+
+def _without_body(send: Send) -> Send:
+    async def sending(message: Message) -> None:
+        await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
 
     return sending
 

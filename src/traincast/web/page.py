@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 _TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
-_OWN = ("index.html", "app.js", "choice.js", "view.js", "style.css", "icon.svg")
+_OWN = ("index.html", "app.js", "calls.js", "choice.js", "view.js", "style.css", "icon.svg")
 PLOTLY = "plotly.min.js"
 
 

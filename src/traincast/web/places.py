@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from traincast.errors import InputError
+from traincast.errors import InputError, UnknownDeviceError, close_names
 
 _WORDS = re.compile(
     r"(?:(?P<first>[0-9]{1,4})\s*x\s*)?(?:(?P<second>[0-9]{1,4})\s*x\s*)?"
@@ -55,13 +55,19 @@ def place_to_scale(text: str) -> str:
 
 def _known(name: str) -> tuple[str, int]:
     """The table's own name, and the devices that it stands for."""
-    from traincast.hardware.catalog import find_device
-    from traincast.hardware.machines import machine_named
+    from traincast.hardware.catalog import all_devices, find_device
+    from traincast.hardware.machines import all_machines, machine_named
 
     machine = machine_named(name)
     if machine is not None:
         return machine.name, machine.n_devices
-    return find_device(name).name, 1
+    try:
+        return find_device(name).name, 1
+    except UnknownDeviceError as error:
+        if not str(error).startswith("No device"):  # it could mean several, and the error names them
+            raise
+    names = [device.name for device in all_devices()] + [machine.name for machine in all_machines()]
+    raise UnknownDeviceError(f"No device or machine named '{name}'.{close_names(name, names)} /api/devices lists all.")
 
 
 def _link(text: str) -> str:

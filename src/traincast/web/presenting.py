@@ -55,19 +55,29 @@ def function_at(where: str) -> Callable[..., Any]:
     return found
 
 
-def shown(document: Document, data: Any, cards: Sequence[dict[str, object]] = ()) -> bytes:
-    """The body of a reply."""
+def shown(
+    document: Document,
+    data: Any,
+    *,
+    cards: Sequence[dict[str, object]] = (),
+    problems: Sequence[dict[str, str]] = (),
+    metrics: Sequence[str] = (),
+    told: Sequence[str] = (),
+) -> bytes:
+    """The body of a reply. `told` are remarks beside those of the document."""
     content = {
         "title": document.title,
         "subtitle": document.subtitle,
         "cards": list(cards),
+        "problems": list(problems),
+        "metrics": list(metrics),
         "tables": [_table(table) for table in document.tables],
         "charts": [
             {"title": chart.title, "figure": to_figure(chart, with_title=False)}
             for chart in document.charts
             if chart.series
         ],
-        "notes": list(document.notes),
+        "notes": [*told, *document.notes],
         "data": plain(data),
     }
     return json.dumps(content, separators=(",", ":"), allow_nan=False).encode()

@@ -9,17 +9,18 @@ from pydantic import BaseModel, ConfigDict, Field
 Precision = Literal["fp32", "tf32", "amp-fp16", "amp-bf16", "bf16"]
 Optimizer = Literal["none", "sgd", "momentum", "nesterov", "adagrad", "adadelta", "rmsprop", "adam", "adamw"]
 Strategy = Literal["ddp", "dp", "mirrored", "fsdp", "zero1", "zero2", "zero3"]
-Place = Annotated[
-    str,
-    Field(
-        min_length=1,
-        max_length=80,
-        description="A device or machine of /api/devices, also as '4xT4' or '2x4xT4@50Gb/s'. Never a file.",
-        examples=["T4"],
-    ),
-]
+_PLACE = "A device or machine of /api/devices, also as '4xT4' or '2x4xT4@50Gb/s'. Never a file."
+Place = Annotated[str, Field(min_length=1, max_length=80, description=_PLACE, examples=["T4"])]
 Count = Annotated[int, Field(ge=1, le=1_048_576)]
-Price = Annotated[float | None, Field(gt=0, le=10_000, description="Of one device.")]
+Metric = Annotated[str, Field(min_length=1, max_length=80, examples=["accuracy"])]
+_OWN_METRIC = (
+    "What the target is of: loss, accuracy, f1 or a column's name. Without it, and with a target that can be one, an "
+    "accuracy where the log has one, else a loss."
+)
+Price = Annotated[float | None, Field(gt=0, le=10_000)]
+_PRICE = "US dollars an hour of one device. Without it the listed price of a machine."
+_EPOCHS = "Passes over the samples of one epoch."
+_STRATEGY = "How several devices share the work."
 
 
 class Target(BaseModel):
@@ -28,8 +29,10 @@ class Target(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     log: str = Field(min_length=1, max_length=80, description="The id of a log that was uploaded.")
-    value: float = Field(ge=-1e9, le=1e9)
-    metric: Literal["loss", "accuracy"] | None = Field(default=None, description="Without it the log's own.")
+    value: float = Field(
+        ge=-1e9, le=1e9, description="In the unit of the log; an accuracy as a fraction or in percent.", examples=[0.92]
+    )
+    metric: Metric | None = Field(default=None, description=_OWN_METRIC)
 
 
 class Question(BaseModel):
@@ -52,9 +55,11 @@ class Question(BaseModel):
 class StepQuestion(Question):
     """How the step is run."""
 
-    layout: Literal["nchw", "nhwc"] = "nchw"
+    layout: Literal["nchw", "nhwc"] = Field(default="nchw", description="Of images in memory; nhwc: channels last.")
     compiled: bool = Field(default=False, description="Under torch.compile.")
-    input_samples_per_s: float | None = Field(default=None, gt=0, le=1e9, description="What the data loader delivers.")
+    input_samples_per_s: float | None = Field(
+        default=None, gt=0, le=1e9, description="What the data loader delivers, samples a second."
+    )
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -66,7 +71,7 @@ class RunQuestion(StepQuestion):
     """And how long."""
 
     n_samples: int | None = Field(default=None, ge=1, le=10**12, description="Samples of one epoch.")
-    n_epochs: int = Field(default=1, ge=1, le=100_000)
+    n_epochs: int = Field(default=1, ge=1, le=100_000, description=_EPOCHS)
 
     @property
     def length(self) -> dict[str, Any]:
@@ -76,23 +81,25 @@ class RunQuestion(StepQuestion):
 class ForecastQuestion(RunQuestion):
     """What will this run take, at each of these places?"""
 
-    on: list[Place] = Field(min_length=1, max_length=8)
-    accumulation_steps: int = Field(default=1, ge=1, le=4096)
-    strategy: Strategy = "ddp"
-    price_usd_per_hour: Price = None
-    target: Target | None = None
+    on: list[Place] = Field(
+        min_length=1, max_length=8, description="Places to compare, each with an answer of its own."
+    )
+    accumulation_steps: int = Field(default=1, ge=1, le=4096, description="Passes that make up one update.")
+    strategy: Strategy = Field(default="ddp", description=_STRATEGY)
+    price_usd_per_hour: Price = Field(default=None, description=_PRICE)
+    target: Target | None = Field(default=None, description="Tells when it is reached, beside the time of the epochs.")
 
 
 class MemoryQuestion(Question):
     """Does it fit?"""
 
-    on: Place | None = None
+    on: Place | None = Field(default=None, description=f"{_PLACE} Without it nothing is said about fitting.")
 
 
 class LayersQuestion(Question):
     """What does each layer ask for?"""
 
-    on: Place | None = None
+    on: Place | None = Field(default=None, description=f"{_PLACE} Without it no times are told.")
 
 
 class ExplainQuestion(StepQuestion):
@@ -105,9 +112,14 @@ class ScaleQuestion(RunQuestion):
     """What do more devices bring? `batch_size` is global, for strong scaling."""
 
     on: Place
-    n_devices: list[Annotated[int, Field(ge=1, le=512)]] | None = Field(default=None, min_length=1, max_length=12)
-    strategy: Strategy = "ddp"
-    price_usd_per_hour: Price = None
+    n_devices: list[Annotated[int, Field(ge=1, le=512)]] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=12,
+        description="Numbers of devices. Without it 1, 2, 4 ... of the place.",
+    )
+    strategy: Strategy = Field(default="ddp", description=_STRATEGY)
+    price_usd_per_hour: Price = Field(default=None, description=_PRICE)
 
 
 class PlanQuestion(StepQuestion):
@@ -115,16 +127,18 @@ class PlanQuestion(StepQuestion):
 
     batch_size: Count = Field(default=256, description="Samples of one update, of all devices together.")
     n_samples: int = Field(ge=1, le=10**12, description="Samples of one epoch.")
-    n_epochs: int = Field(default=1, ge=1, le=100_000)
+    n_epochs: int = Field(default=1, ge=1, le=100_000, description=_EPOCHS)
     target: Target | None = Field(default=None, description="An accuracy, which takes the place of `n_epochs`.")
-    deadline_s: float | None = Field(default=None, gt=0, le=1e9)
-    budget_usd: float | None = Field(default=None, gt=0, le=1e9)
-    confidence: float = Field(default=0.8, ge=0.5, le=0.99)
-    provider: str | None = Field(default=None, min_length=1, max_length=40)
+    deadline_s: float | None = Field(default=None, gt=0, le=1e9, description="Seconds that the run may take.")
+    budget_usd: float | None = Field(default=None, gt=0, le=1e9, description="US dollars that the run may cost.")
+    confidence: float = Field(default=0.8, ge=0.5, le=0.99, description="Probability to stay within both, a fraction.")
+    provider: str | None = Field(
+        default=None, min_length=1, max_length=40, description="One of those of /api/devices. Without it all."
+    )
     strategy: Strategy | None = Field(default=None, description="Without it ddp, and fsdp where that does not fit.")
-    spot: bool = False
-    max_gpus: int = Field(default=16, ge=1, le=64)
-    max_nodes: int = Field(default=2, ge=1, le=8)
+    spot: bool = Field(default=False, description="Whether to compare spot prices, too.")
+    max_gpus: int = Field(default=16, ge=1, le=64, description="Devices of a plan, at most.")
+    max_nodes: int = Field(default=2, ge=1, le=8, description="Machines of a plan, at most.")
 
 
 QUESTIONS: dict[str, type[Question]] = {
@@ -148,8 +162,10 @@ class LogQuestion(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(min_length=1, max_length=200, description="The file's name, to show.")
-    metric: Literal["loss", "accuracy"] | None = None
+    metric: Metric | None = Field(default=None, description=_OWN_METRIC)
     target: float | None = Field(default=None, ge=-1e9, le=1e9, description="What is good enough.")
-    total_steps: float | None = Field(default=None, gt=0, le=1e12)
-    n_epochs: float | None = Field(default=None, gt=0, le=1e6)
-    usd_per_hour: float | None = Field(default=None, ge=0, le=1e6, description="Of all devices together.")
+    total_steps: float | None = Field(default=None, gt=0, le=1e12, description="Length of the run, in the log's steps.")
+    n_epochs: float | None = Field(default=None, gt=0, le=1e6, description="Length of the run in epochs.")
+    usd_per_hour: float | None = Field(
+        default=None, ge=0, le=1e6, description="US dollars an hour, all devices together."
+    )

@@ -12,7 +12,23 @@ cells = st.sampled_from(
 )
 headers = st.lists(
     st.sampled_from(
-        ["step", "epoch", "loss", "acc", "val_loss", "lr", "seconds", "time", "phase", "note", "batch", "_step"]
+        [
+            "step",
+            "epoch",
+            "loss",
+            "acc",
+            "val_loss",
+            "lr",
+            "seconds",
+            "time",
+            "phase",
+            "note",
+            "batch",
+            "_step",
+            "l2",
+            "top5",
+            "lr0",
+        ]
     ),
     min_size=1,
     max_size=6,
@@ -43,6 +59,16 @@ words = st.sampled_from(
         ":::MLL",
         "|",
         "ms",
+        "best",
+        "Eval",
+        "Epoch(val)",
+        "Iter(train)",
+        "loss train:",
+        "value",
+        "[1, 2]",
+        "2024/01/02 10:00:00",
+        "\nTest Error:\n",
+        "\0",
     ]
 )
 texts = st.lists(words, max_size=60).map(lambda some: " ".join(some).encode())

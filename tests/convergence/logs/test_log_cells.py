@@ -99,6 +99,19 @@ def test_durations_of_a_few_rows_are_no_clock_yet(name, durations):
     assert "duration of each row" in remarks[0]
 
 
+def test_the_clock_of_a_run_that_was_resumed_goes_on():
+    once = np.arange(1.0, 21.0) * 30
+    seconds, remarks = seconds_of(np.concatenate((once, once)), "time")
+    assert seconds.tolist() == pytest.approx([*once, *(600 + once)])
+    assert remarks == ("The clock 'time' begins again once: its times are added up.",)
+
+
+def test_one_slow_row_makes_no_clock_of_durations():
+    durations = np.full(40, 0.3)
+    durations[20] = 5.0
+    assert seconds_of(durations, "time")[0] is None
+
+
 def test_columns_are_for_tables_and_json_lines(tmp_path):
     file = tmp_path / "log.txt"
     file.write_text("it 1 loss 2\nit 2 loss 1\n")

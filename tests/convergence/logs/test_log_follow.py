@@ -50,7 +50,7 @@ def test_a_truncated_log_begins_anew_and_says_so(tmp_path):
     assert log.find("loss").steps.tolist() == [1, 2, 3, 4, 5]
     assert log.find("loss").values.tolist() == [8, 7, 6, 1, 0.5]
     assert log.restarts == (4,)
-    assert any("truncated or replaced 1 times" in remark for remark in log.remarks)
+    assert any("truncated or replaced once" in remark for remark in log.remarks)
 
 
 def test_a_rotated_log_goes_on_in_the_new_file(tmp_path):
@@ -117,3 +117,12 @@ def test_an_event_file_that_begins_anew_is_read_from_its_start(tmp_path):
     follower.poll()
     event_file(path, [(100.0 + step, step, "loss", 2.0) for step in range(4)])
     assert follower.poll().find("loss").values.tolist() == [2.0] * 4
+
+
+def test_a_document_in_one_line_is_followed(tmp_path):
+    path = tmp_path / "history.json"
+    path.write_text('[{"step": 1, "loss": 2}, {"ste')
+    follower = LogFollower(path)
+    assert follower.poll() is None
+    path.write_text('[{"step": 1, "loss": 2}, {"step": 2, "loss": 1}]')
+    assert follower.poll().find("loss").steps.tolist() == [1, 2]

@@ -185,3 +185,31 @@ def test_a_damaged_event_file_is_read_up_to_the_damage(tmp_path):
     path.write_bytes(b"garbage" + data)
     with pytest.raises(FileFormatError):
         tc.read_log(path)
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_the_history_of_keras_as_one_document(tmp_path, indent):
+    path = tmp_path / "history.json"
+    path.write_text(json.dumps({"loss": [2.5, 2.0, 1.5], "val_loss": [2.6, 2.2, 1.9]}, indent=indent))
+    log = tc.read_log(path)
+    assert (log.format, log.unit) == ("json", "epoch")
+    assert log.find("loss", "train").values.tolist() == [2.5, 2.0, 1.5]
+    assert log.find("loss", "validation").steps.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_list_of_objects_as_one_document(tmp_path, indent):
+    path = tmp_path / "log_history.json"
+    path.write_text(json.dumps([{"step": step, "loss": 3 / step} for step in (1, 2, 3)], indent=indent))
+    log = tc.read_log(path)
+    assert (log.format, log.find("loss").values.tolist()) == ("json", [3, 1.5, 1])
+    path.write_text(path.read_text()[:-3])
+    with pytest.raises(FileFormatError, match="not a whole JSON file"):
+        tc.read_log(path)
+
+
+def test_lists_of_different_lengths_are_no_history(tmp_path):
+    path = tmp_path / "history.json"
+    path.write_text('{"loss": [2.5, 2.0], "val_loss": [2.6]}')
+    with pytest.raises(FileFormatError, match="neither a list of JSON objects nor lists of numbers by name"):
+        tc.read_log(path)

@@ -8,6 +8,7 @@ from written_logs import table
 
 import traincast as tc
 from traincast.convergence.logs.clock import seconds_of
+from traincast.convergence.logs.log import Divergence
 from traincast.convergence.logs.ordering import order_of
 
 
@@ -85,11 +86,17 @@ def test_values_that_are_not_finite_are_counted_and_left_out(tmp_path):
     assert any("not finite in 2 rows, first at step 2" in remark for remark in log.remarks)
 
 
+def test_one_value_that_is_not_finite_is_told_as_one(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("step,loss\n1000,2\n2000,nan\n3000,1\n")
+    assert "'loss' is not finite in one row, at step 2,000: it is left out." in tc.read_log(path).remarks
+
+
 def test_a_clock_that_begins_again_goes_on():
     seconds, remarks = seconds_of(np.array([10.0, 20, 30, 5, 15, np.nan]), "seconds")
     assert seconds[:5].tolist() == [10, 20, 30, 35, 45]
     assert np.isnan(seconds[5])
-    assert "begins again 1 times" in remarks[0]
+    assert "begins again once" in remarks[0]
 
 
 def test_durations_of_rows_are_no_clock():
@@ -122,3 +129,21 @@ def test_a_run_that_goes_back_to_an_earlier_epoch(tmp_path):
     assert log.restarts == (20,)
     assert log.find("loss").steps.tolist() == list(range(50))
     assert log.find("loss").values.tolist() == [1] * 20 + [0.5] * 30
+
+
+def test_rows_at_the_end_that_are_not_finite_are_kept_apart(tmp_path):
+    file = tmp_path / "log.csv"
+    file.write_text("step,loss,seconds\n10,2.0,1\n20,nan,2\n30,1.8,3\n40,inf,4\n50,nan,5\n")
+    loss = tc.read_log(file).find("loss")
+    assert loss.first_not_finite_step == 20
+    assert loss.divergence == Divergence(first_step=40.0, last_step=50.0, n_rows=2, last_s=5.0)
+    file.write_text("step,loss\n10,2.0\n20,nan\n30,1.8\n")
+    assert tc.read_log(file).find("loss").divergence is None
+
+
+def test_steps_above_a_million_are_told_in_full(tmp_path):
+    path = tmp_path / "log.csv"
+    steps = [*range(1_234_500, 1_234_570), 1_234_567, *range(1_234_568, 1_234_600)]
+    path.write_text("step,loss\n" + "".join(f"{step},2.5\n" for step in steps))
+    told = "The run went back once (to step 1,234,567): 3 rows are superseded by later ones and left out."
+    assert told in tc.read_log(path).remarks

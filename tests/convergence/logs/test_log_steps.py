@@ -123,3 +123,12 @@ def test_one_row_says_nothing_about_the_length_of_an_epoch():
 def test_of_two_counters_the_one_that_most_rows_have_is_taken(tmp_path):
     rows = [(at, 10 * at if at == 3 else None, 1) for at in range(6)]
     assert len(tc.read_log(table(tmp_path / "log.csv", "_step,global_step,loss", rows)).find("loss")) == 6
+
+
+def test_rows_of_steps_and_rows_of_epochs_that_never_meet(tmp_path):
+    """Nothing says how many steps an epoch has: what only knows its epoch cannot be placed."""
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"step": 10, "loss": 2}\n{"step": 20, "loss": 1}\n{"epoch": 0.5, "val_loss": 3}\n')
+    log = tc.read_log(path)
+    assert log.find("loss", "train").steps.tolist() == [10, 20]
+    assert "1 rows do not say at which step they are and are left out." in log.remarks

@@ -121,7 +121,7 @@ def test_odd_columns_are_named_by_the_user(tmp_path):
 def test_a_file_of_several_runs_asks_which_one(tmp_path):
     path = tmp_path / "runs.csv"
     path.write_text('curve_id,note,step,loss\na,"x, y",1,2\na,,2,1\nb,,1,4\nb,,2,3\n')
-    with pytest.raises(InputError, match=r"2 runs: choose one with run=. It has a, b"):
+    with pytest.raises(InputError, match=r"2 runs: choose one with --run \(run=\)\. It has a, b"):
         tc.read_log(path)
     with pytest.raises(InputError, match="no run 'c'"):
         tc.read_log(path, run="c")

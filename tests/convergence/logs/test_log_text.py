@@ -140,3 +140,36 @@ def test_a_text_without_metrics_asks_for_a_pattern(tmp_path):
     path.write_text("Starting training, please wait\nUsing device cuda:0, ok\n")
     with pytest.raises(FileFormatError, match="give a pattern"):
         tc.read_log(path)
+
+
+def test_what_comes_behind_an_evaluation_is_of_training_again(tmp_path):
+    path = tmp_path / "log.txt"
+    path.write_text(
+        "".join(f"step {step} loss {9 / step}\nEvaluation done\nEvaluation results:\n" for step in (1, 2, 3))
+    )
+    log = tc.read_log(path)
+    assert [(one.name, one.split, len(one)) for one in log.series] == [("loss", "train", 3)]
+
+
+def test_a_title_is_for_the_lines_below_it(tmp_path):
+    path = tmp_path / "log.txt"
+    path.write_text(
+        "".join(f"step {step} loss 2\nValidation:\n    loss: 3\n    accuracy: 0.5\nloss 4\n" for step in (1, 2))
+    )
+    log = tc.read_log(path)
+    assert log.find("loss", "validation").values.tolist() == [3, 3]
+    assert log.find("accuracy", "validation").steps.tolist() == [1, 2]
+    assert log.find("loss", "train").values.tolist() == [3, 3]  # the mean of 2 and 4
+
+
+@pytest.mark.parametrize("line", ["10:{at:02d}:00 loss {loss}", "{hour}: loss {loss}"])
+def test_the_time_of_day_or_a_rank_before_a_line_is_no_step(tmp_path, line):
+    path = tmp_path / "log.txt"
+    path.write_text("".join(line.format(at=at, hour=at // 20, loss=9 / (at + 1)) + "\n" for at in range(40)))
+    assert tc.read_log(path).find("loss").steps.tolist() == list(range(1, 41))
+
+
+def test_a_line_with_nothing_but_a_learning_rate_is_no_row_of_its_epoch(tmp_path):
+    path = tmp_path / "log.txt"
+    path.write_text("".join(f"epoch {epoch} lr 0.1\n" + "loss 2.5\n" * 5 for epoch in (1, 2, 3)))
+    assert tc.read_log(path).steps_per_epoch == 5

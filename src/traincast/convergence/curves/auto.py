@@ -10,8 +10,9 @@ to come down, the points weigh the drops; where nobody says whether it comes dow
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -31,11 +32,16 @@ _N_MEMBERS = 512
 _DROP_SDS = np.array([-1.645, -1.036, -0.674, -0.319, 0.0, 0.319, 0.674, 1.036, 1.645])
 _DROP_SHARES = np.array([0.1, 0.1, 0.1, 0.125, 0.15, 0.125, 0.1, 0.1, 0.1])
 _LEAST = 1e-9
+_HIGHEST = 1e12  # times where the curve is now: higher starts tell no more, and their squares stay numbers
 _GUESSED = (
-    "No learning rate is known: it may come down towards the end of the run, and how much better a run then gets only "
-    "other runs tell. Say what it does: constant, linear, cosine, or its milestones."
+    "What the learning rate will do is not known: it may come down towards the end of the run, and how much better a "
+    "run then gets only other runs tell. Say what it does: constant, linear, cosine, or its milestones."
 )
-_NEXT_LOG_SD = 0.5
+_ENDLESS = (
+    "Neither the length of the run nor what its learning rate will do is known: the rate may come down soon, late or "
+    "never. Say how many steps the run has."
+)
+_SHARES_OVER = (1 / 6, 1 / 2, 5 / 6)  # of a run whose length nobody says: as likely at its start as near its end
 _SEEN = 0.02  # of `annealed`: a rate that came down by less has told nothing
 # What no law knows, relative: standing still, for each power of e that the curve moves, and for the noise of one value.
 _STILL_SD, _MOVING_SD, _NOISE_SD = 0.004, 0.05, 0.3
@@ -96,12 +102,14 @@ def fit_auto(
 ) -> Curve:
     """`points` are falling and above 0: losses, or `top` minus an accuracy.
 
-    Without a schedule the rate may come down towards the end of the run, if that is known, or not.
+    Without a schedule the rate may come down towards the end of the run, or not; without its length, at any time.
     """
     known = priors or shipped()
     schedules, chances = _schedules(schedule, points, total_steps, known.decay_probability)
     bins = _bins(points, max(points.level(), _LEAST))
     annealing = known.loss if top is None else known.error
+    progress = schedules[0].progress(bins.steps)
+    as_logged = cache(partial(fit_shapes, progress, bins.values, bins.counts))
     laws: list[_Law] = []
     for place, (rates, chance) in enumerate(zip(schedules, chances, strict=True)):
         drops, shares = np.zeros(1), np.ones(1)
@@ -110,8 +118,13 @@ def fit_auto(
             level = max(before.level(), _LEAST) / (top or 1.0)
             drops = np.exp(annealing.log_drop(before.noise(), level) + annealing.log_sd * _DROP_SDS)
             shares = _DROP_SHARES
-        laws += _fitted(bins, rates, place, drops, chance * shares)
-    members, parameters = _members(laws)
+        found, is_seen = _fitted(bins, progress, rates.annealed(bins.steps), drops, as_logged)
+        laws += [
+            _Law(shapes, place, drop, math.log(chance * share) + shapes.log_evidence, is_seen)
+            for shapes, drop, share in zip(found, drops.tolist(), shares.tolist(), strict=True)
+        ]
+    now = max(points.level(), _LEAST) / (top or 1.0)
+    members, parameters = _members(laws, annealing.next_log_ratio(now), annealing.next_log_sd)
     return Curve(
         family="auto",
         members=AnnealedLaws(
@@ -129,7 +142,7 @@ def fit_auto(
         total_steps=total_steps,
         is_rising=top is not None,
         parameters=parameters,
-        warnings=points.warnings if all(not one.is_guess for one in schedules) else (*points.warnings, _GUESSED),
+        warnings=(*points.warnings, *_guesses(schedules, total_steps)),
     )
 
 
@@ -139,10 +152,17 @@ def _schedules(
     """What the rate may do, and how likely each is before the curve is looked at."""
     if schedule is not None:
         return [schedule], [1.0]
-    if total_steps is None or total_steps <= points.last_step:
+    if total_steps is not None and total_steps <= points.last_step:
         return [constant(points.last_step)], [1.0]
-    decays = usual_decays(total_steps)
-    return [constant(total_steps), *decays], [1 - decay_probability, *[decay_probability / len(decays)] * len(decays)]
+    ends = [total_steps] if total_steps is not None else [points.last_step / share for share in _SHARES_OVER]
+    decays = [decay for end in ends for decay in usual_decays(end)]
+    return [constant(ends[0]), *decays], [1 - decay_probability, *[decay_probability / len(decays)] * len(decays)]
+
+
+def _guesses(schedules: Sequence[Schedule], total_steps: float | None) -> tuple[str, ...]:
+    if not any(one.is_guess for one in schedules):
+        return ()
+    return (_ENDLESS,) if total_steps is None else (_GUESSED,)
 
 
 def _before_the_drop(points: Points, rates: Schedule) -> Points:
@@ -155,7 +175,7 @@ def _before_the_drop(points: Points, rates: Schedule) -> Points:
 
 def _bins(points: Points, level: float) -> Bins:
     bins = binned(points)
-    return Bins(bins.steps, np.maximum(bins.values, 1e-3 * level), bins.counts)
+    return Bins(bins.steps, np.clip(bins.values, 1e-3 * level, _HIGHEST * level), bins.counts)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -166,22 +186,23 @@ class _Law:
     schedule: int
     drop: float
     log_weight: float
+    is_seen: bool  # a part of the drop is in the points
 
 
-def _fitted(bins: Bins, rates: Schedule, place: int, drops: Floats, shares: Floats) -> list[_Law]:
-    """Laws through what the points would be at the first one's rate; drops that leave points off a law lose weight."""
-    progress, annealed = rates.progress(bins.steps), rates.annealed(bins.steps)
+def _fitted(
+    bins: Bins, progress: Floats, annealed: Floats, drops: Floats, as_logged: Callable[[], Shapes]
+) -> tuple[list[Shapes], bool]:
+    """For each drop laws through what the points would be at the first one's rate; and whether the points tell of it.
+
+    Where they do not, all drops are as likely as before.
+    """
     annealed = annealed - annealed[0]
-    tells = np.ptp(annealed) > _SEEN  # else all drops are as likely as before
-    found: list[_Law] = []
-    for drop, share in zip(drops.tolist(), shares.tolist(), strict=True):
-        if tells or not found:
-            shapes = fit_shapes(progress, bins.values * np.exp(drop * annealed if tells else 0.0), bins.counts)
-        found.append(_Law(shapes, place, drop, math.log(share) + shapes.log_evidence))
-    return found
+    if np.ptp(annealed) <= _SEEN:
+        return [as_logged()] * len(drops), False
+    return [fit_shapes(progress, bins.values * np.exp(drop * annealed), bins.counts) for drop in drops.tolist()], True
 
 
-def _members(laws: Sequence[_Law]) -> tuple[dict[str, NDArray[Any]], dict[str, float]]:
+def _members(laws: Sequence[_Law], log_ratio: float, log_sd: float) -> tuple[dict[str, NDArray[Any]], dict[str, float]]:
     """As many equally likely ones as are drawn from all laws, evenly and always the same; and the likeliest law."""
     log_weights = np.array([law.log_weight for law in laws])
     shares = np.exp(log_weights - log_weights.max())
@@ -196,9 +217,9 @@ def _members(laws: Sequence[_Law]) -> tuple[dict[str, NDArray[Any]], dict[str, f
     at = (np.arange(_N_MEMBERS) + 0.5) / _N_MEMBERS
     drawn = np.searchsorted(np.cumsum(weight) / weight.sum(), at)
     members = {name: values[drawn] for name, values in known.items()}
-    members["next_drop"] = members["drop"] * np.exp(
-        _NEXT_LOG_SD * normal_quantiles(spread_out(_N_MEMBERS, math.sqrt(2.0)))
-    )
+    unlike = log_ratio + log_sd * normal_quantiles(spread_out(_N_MEMBERS, math.sqrt(2.0)))
+    is_seen = np.repeat([law.is_seen for law in laws], sizes)[drawn]
+    members["next_drop"] = members["drop"] * np.exp(np.where(is_seen, unlike, 0.0))
     members["error"] = normal_quantiles(spread_out(_N_MEMBERS, 0.5 * (1.0 + math.sqrt(5.0))))
     likeliest = int(np.argmax(weight))
     return members, {name: float(known[name][likeliest]) for name in ("exponent", "floor", "scale", "drop")}

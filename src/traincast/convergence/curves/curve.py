@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from traincast.convergence import given
 from traincast.errors import InputError
 
 Floats = NDArray[np.float64]
@@ -78,7 +79,7 @@ class Curve:
 
     def share_within(self, reached: Floats, by_step: float | None = None) -> float:
         """Of what `crossings` gave: how much of it is reached by a step, or by the end of the run."""
-        limit = by_step if by_step is not None else self.total_steps
+        limit = given.number("A step", by_step) if by_step is not None else self.total_steps
         is_there = np.isfinite(reached) if limit is None else reached <= limit
         return float(np.clip(self.weights[is_there].sum(), 0.0, 1.0))
 
@@ -97,7 +98,7 @@ class Curve:
         return to_notebook(f"Curve ({self.family})", rows, header=("step", "p50", "p10", "p90"), notes=self.warnings)
 
     def _quantiles(self, step: ArrayLike) -> Floats:
-        steps = np.atleast_1d(np.asarray(step, float))
+        steps = given.floats("A step", step if np.ndim(step) else [step])
         if not np.isfinite(steps).all() or (steps < 0).any():
             raise InputError(f"A step is a finite number of at least 0, not {steps.min():g}.")
         return weighted_quantiles(self.members.values(steps), self.weights, LEVELS)
@@ -107,7 +108,7 @@ class Curve:
 
         The grid goes to the end of the run where that is known, and far beyond what was logged where it is not.
         """
-        if not np.isfinite(target):
+        if not np.isfinite(given.number("A target", target)):
             raise InputError(f"A target is a finite number, not {target}.")
         end = self.total_steps or _FURTHEST * self.last_step
         first = max(self.first_step, 1e-6 * end)

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from traincast.convergence import given
 from traincast.convergence.curves.curve import Curve, Rescaled
 from traincast.convergence.curves.points import Points, clean
 from traincast.convergence.curves.schedule import LearningRate, Schedule, constant, read_schedule
@@ -19,17 +20,24 @@ FAMILIES = ("auto", "optimus")
 # Falling; rising to 1 or 100; rising to nobody knows what.
 Kind = Literal["loss", "accuracy", "reward"]
 _FEW = 8
-_FLAT_LOG_SD = 0.05  # of what is continued as it is: at least
+_FLAT_LOG_SDS = (0.05, 5.0)  # of what is continued as it is: at least and at most
 _USUAL_LEVELS = (1e-6, 1e6)  # of losses that other runs tell anything about
+_HIGHEST_SPIKE = 1e100  # times the level: higher ones tell no more, and have no square
 _MOST = 100_000  # values of which a median is taken: more tell no more
 
 
 def kind_of(metric: str) -> Kind:
     """What a metric is like, by its name: 'val_loss', 'f1', 'reward'."""
-    known = metric_of(metric)
+    known = metric_of(given.word("A metric", metric))
     if known is None:
         raise InputError(f"There is no metric '{metric}' that we know: say loss or accuracy, whichever it is like.")
     return "accuracy" if has_top(known.metric) else "reward" if is_rising(known.metric) else "loss"
+
+
+def check_family(family: str) -> None:
+    """Whether there is such a family of laws."""
+    if given.word("A family", family) not in FAMILIES:
+        raise InputError(f"There is no family '{family}'.{close_names(family, FAMILIES)} Known: {', '.join(FAMILIES)}.")
 
 
 def fit_curve(
@@ -47,6 +55,7 @@ def fit_curve(
     `total_steps` is the length of the run. `learning_rate` is a word ("cosine"), one rate, a function of the step,
     {step: rate from it on}, one rate a logged value, or one a step of the run. Steps may be epochs, if all of it is.
     """
+    check_family(family)
     points = _points(steps, losses, total_steps)
     kind = metric or _guessed(points)
     if metric is None and kind == "accuracy":
@@ -56,8 +65,6 @@ def fit_curve(
         if learning_rate is not None:
             points = _remarked(points, "The law of Optimus knows no learning rate: what was given of it is not used.")
         return _fit_optimus(points, kind, total_steps)
-    if family != "auto":
-        raise InputError(f"There is no family '{family}'.{close_names(family, FAMILIES)} Known: {', '.join(FAMILIES)}.")
     schedule = read_schedule(learning_rate, np.asarray(steps, float).ravel(), total_steps)
     return _told(_fit_auto(points, kind, schedule, total_steps), points)
 
@@ -66,8 +73,7 @@ def _points(steps: ArrayLike, losses: ArrayLike, total_steps: float | None) -> P
     points = clean(steps, losses)
     if total_steps is None:
         return points
-    if not (np.isfinite(total_steps) and total_steps > 0):
-        raise InputError(f"total_steps should be above 0, not {total_steps}.")
+    given.above_0("total_steps", total_steps)
     if points.last_step <= total_steps:
         return points
     told = (
@@ -103,8 +109,9 @@ def _fit_losses(points: Points, schedule: Schedule | None, total_steps: float | 
         late = above.values[len(above.values) // 2 :]
         flat = replace(above, values=np.full(len(above.values), above.level()))
         curve = fit_auto(flat, schedule=constant(points.last_step), total_steps=total_steps, raised=raised)
-        wide = max(_FLAT_LOG_SD, float(np.log(late.max() / late.min())))
+        wide = float(np.clip(np.ptp(np.log(late)), *_FLAT_LOG_SDS))
         return replace(curve, members=replace(curve.members, still_sd=wide))  # type: ignore[type-var]
+    above = replace(above, values=np.minimum(above.values, _HIGHEST_SPIKE * above.level()))
     unit = above.level() / float(np.clip(above.level(), *_USUAL_LEVELS))
     if unit == 1.0:
         return fit_auto(above, schedule=schedule, total_steps=total_steps, raised=raised)
@@ -135,6 +142,13 @@ def _as_shares(points: Points) -> tuple[Points, float, float]:
     return shares, width, low
 
 
+def _pair(sibling: object) -> tuple[ArrayLike, ArrayLike]:
+    pair = given.several("A run in like", sibling)
+    if len(pair) != 2:
+        raise InputError(f"A run in like should be its steps and its values, and it has {len(pair)} parts.")
+    return pair
+
+
 def continue_like(
     steps: ArrayLike,
     losses: ArrayLike,
@@ -146,7 +160,7 @@ def continue_like(
     """A run continued as earlier whole runs of its kind went: `like` has steps and values of each of them."""
     from traincast.convergence.curves.like import fit_like
 
-    points, siblings = _points(steps, losses, total_steps), [clean(*sibling) for sibling in like]
+    points, siblings = _points(steps, losses, total_steps), [clean(*_pair(one)) for one in given.several("like", like)]
     kind = metric or _guessed(points)
     if kind == "reward":
         raise InputError("Runs are continued as their siblings went by ratios: a metric without a top has none.")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from traincast.convergence.counting import of_all
 from traincast.convergence.curves.curve import Curve
 from traincast.convergence.curves.optimus_members import (
     OptimusMembers,
@@ -40,7 +41,14 @@ def fit_points(logged: Points, *, total_steps: float | None = None) -> Curve:
     steps, losses, warnings = logged.steps, logged.values, list(logged.warnings)
     far = np.flatnonzero(far_from_neighbours(losses))
     if len(far):
-        warnings.append(f"{len(far)} of {len(steps)} points lie far from their neighbours and were left out.")
+        many = of_all(
+            len(far),
+            len(steps),
+            "points",
+            "lies far from its neighbours and was",
+            "lie far from their neighbours and were",
+        )
+        warnings.append(f"{many} left out.")
         steps, losses = np.delete(steps, far), np.delete(losses, far)
     points = scaled_points(steps, losses)
     fit = solve(points)

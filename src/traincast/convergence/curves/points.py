@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from traincast.convergence import given
+from traincast.convergence.counting import of_all
 from traincast.errors import InputError
 
 Floats = NDArray[np.float64]
@@ -43,13 +45,16 @@ class Points:
 
 def clean(steps: ArrayLike, values: ArrayLike) -> Points:
     """Finite points in order; several values of one step become their mean. What was done is told."""
-    places, logged = np.asarray(steps, float).ravel(), np.asarray(values, float).ravel()
+    places, logged = given.floats("The steps of a curve", steps), given.floats("The values of a curve", values)
     if len(places) != len(logged):
         raise InputError(f"A curve needs as many steps as values, and there are {len(places)} and {len(logged)}.")
     warnings = []
     is_finite = np.isfinite(places) & np.isfinite(logged)
     if not is_finite.all():
-        warnings.append(f"{int((~is_finite).sum())} of {len(places)} points are not finite and were left out.")
+        many = of_all(
+            int((~is_finite).sum()), len(places), "points", "is not finite and was", "are not finite and were"
+        )
+        warnings.append(f"{many} left out.")
         places, logged = places[is_finite], logged[is_finite]
     if (np.diff(places) < 0).any():
         warnings.append("Steps were out of order and were sorted.")

@@ -21,17 +21,25 @@ _LOG_MOST_DROP = float(np.log(3.5))  # further down no published run fell
 class Annealing:
     """How much a curve falls when the rate comes down to a hundredth: the logarithm of `drop` is linear in two logs.
 
-    A noisy accuracy is one that the rate holds up, so it rises far. A low loss has little floor below it.
+    A noisy accuracy is one that the rate holds up, so it rises far. A low loss has little floor below it. One fall is
+    not like the next: the logarithm of what is to come over what was seen, for the same fall of the rate, is linear in
+    the logarithm of the level too.
     """
 
     intercept: float
     per_log_level: float
     log_sd: float
     per_log_noise: float = 0.0  # of accuracies alone
+    next_intercept: float = 0.0
+    next_per_log_level: float = 0.0
+    next_log_sd: float = 0.5
 
     def log_drop(self, noise: float, level: float) -> float:
         found = self.intercept + self.per_log_noise * np.log(noise) + self.per_log_level * np.log(level)
         return float(min(found, _LOG_MOST_DROP))
+
+    def next_log_ratio(self, level: float) -> float:
+        return float(self.next_intercept + self.next_per_log_level * np.log(level))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

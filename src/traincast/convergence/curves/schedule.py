@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from traincast.convergence import given
 from traincast.errors import InputError
 
 Floats = NDArray[np.float64]
@@ -85,10 +86,10 @@ def read_schedule(learning_rate: LearningRate | None, steps: Floats, total_steps
         knots = np.linspace(0.0, total_steps or last, _KNOTS)
         if not total_steps:
             knots = np.r_[knots, np.geomspace(last, _FURTHEST * last, _KNOTS)[1:]]
-        return _schedule(knots, np.array([float(learning_rate(step)) for step in knots.tolist()]))
+        return _schedule(knots, np.array([_rate_at(learning_rate, step) for step in knots.tolist()]))
     if isinstance(learning_rate, Mapping):
         return _stairs(learning_rate, float(total_steps or last))
-    rates = np.asarray(learning_rate, float).ravel()
+    rates = given.floats("learning_rate", learning_rate)
     if len(rates) == len(steps) and not (total_steps and len(rates) == int(total_steps)):
         return _continued(_logged(steps, rates), total_steps)
     if total_steps and len(rates) in (int(total_steps), int(total_steps) + 1):
@@ -98,6 +99,18 @@ def read_schedule(learning_rate: LearningRate | None, steps: Floats, total_steps
         f"{f', one for each of {total_steps:g} steps' if total_steps else ''}, a function of the step, or "
         "{step: rate from it on}."
     )
+
+
+def _milestone(what: str, value: object) -> float:
+    """JSON has words for keys."""
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return given.number(f"A {what} of learning_rate", value)
+
+
+def _rate_at(learning_rate: Callable[[float], object], step: float) -> float:
+    return given.number(f"learning_rate at step {step:g}", learning_rate(step))
 
 
 def _schedule(knots: Floats, rates: Floats) -> Schedule:
@@ -123,7 +136,7 @@ def _stairs(milestones: Mapping[float, float], end: float) -> Schedule:
     """Each rate holds from its step on; the first also before."""
     if not milestones:
         raise InputError("learning_rate is empty: give {step: rate from it on}.")
-    places = sorted((float(step), float(rate)) for step, rate in milestones.items())
+    places = sorted((_milestone("step", step), _milestone("rate", rate)) for step, rate in milestones.items())
     narrow = 1e-9 * max(end, 1.0)
     knots, rates = [0.0], [places[0][1]]
     for (_, before), (place, after) in pairwise(places):
@@ -135,10 +148,12 @@ def _stairs(milestones: Mapping[float, float], end: float) -> Schedule:
 def _continued(seen: Schedule, total_steps: float | None) -> Schedule | None:
     """A rate that has begun to fall steadily is taken to reach zero at the end of the run, along the same line."""
     last = float(seen.rates[-1])
-    if total_steps is None or total_steps <= seen.knots[-1]:
+    if total_steps is not None and total_steps <= seen.knots[-1]:
         return seen
     if last > 0.999:
         return None
+    if total_steps is None:
+        return seen
     end_rate = 0.0 if _falls_steadily(seen) else last  # stairs: the next one is not known
     return Schedule(np.r_[seen.knots, total_steps], np.r_[seen.rates, end_rate])
 

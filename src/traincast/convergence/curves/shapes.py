@@ -92,7 +92,7 @@ def _in_window(
         scale = np.maximum(scale, 0.0)
         laws = floors[None, :, None] + scale[:, :, None] * powers[:, None, :]
         off = np.abs(np.log(np.maximum(laws, _LEAST * own) / own))
-        usual = 1.48 * np.median(off, axis=2, keepdims=True) + _TOLERANCE
+        usual = 1.48 * _medians(off)[:, :, None] + _TOLERANCE
         trust = share / own**2 / np.maximum(1.0, off / (2.0 * usual))
     near = np.minimum(off, 3.0 * usual)  # farther ones count along a line: a few spikes are borne, a cliff is not
     squares = (near * (2.0 * off - near) * share).sum(axis=2) + _TOLERANCE**2
@@ -103,3 +103,11 @@ def _in_window(
     exponents, all_floors = np.meshgrid(EXPONENTS, floors, indexing="ij")
     total = weight.sum()
     return exponents.ravel(), all_floors.ravel(), scale.ravel(), weight.ravel() / total, highest + float(np.log(total))
+
+
+def _medians(table: Floats) -> Floats:
+    """Along the last axis: NumPy's own looks for numbers that are none first, which takes four times as long."""
+    n = table.shape[-1]
+    low, high = (n - 1) // 2, n // 2
+    parts = np.partition(table, (low, high), axis=-1)
+    return np.asarray(0.5 * (parts[..., low] + parts[..., high]))

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 import numpy as np
 
 from traincast.convergence.logs import names
 from traincast.convergence.logs.clock import seconds_of
+from traincast.convergence.logs.counters import (
+    column_of,
+    epoch_name,
+    step_name,
+    with_epochs_told,
+    without_means_of_epochs,
+    without_own_counter,
+)
 from traincast.convergence.logs.log import FloatArray, Log, Series
+from traincast.convergence.logs.meant import columns_meant
 from traincast.convergence.logs.names import Metric
 from traincast.convergence.logs.ordering import order_of
-from traincast.convergence.logs.placing import Placed, begins_again, place, stride_of
+from traincast.convergence.logs.percent import in_percent
+from traincast.convergence.logs.placing import Placed, place
 from traincast.convergence.logs.series import Axis, series_of
 from traincast.convergence.logs.sheet import Facts, Sheet
+from traincast.convergence.logs.splits import by_file, by_phase, splits_of
 from traincast.errors import FileFormatError, NothingLoggedError
 
 
@@ -28,6 +39,9 @@ class Origin:
     facts: Facts
     remarks: tuple[str, ...] = ()
     steps_per_epoch: float | None = None  # given by the user
+    metric: str | None = None  # asked for by the user
+    named: frozenset[str] = frozenset()  # by the user: these columns are metrics, whatever they are called
+    in_percent: frozenset[str] = frozenset()  # columns that are known to be, from what was read before
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -48,9 +62,10 @@ def log_of(sheets: Sequence[Sheet], origin: Origin) -> Log:
     for sheet in sheets:
         facts = facts.or_else(_facts_of(sheet))
     parts = sorted(
-        (part for sheet in sheets for part in _by_split(sheet)),
+        (part for sheet in sheets for part in by_phase(sheet)),
         key=lambda part: part.split is not None and part.split != "train",
     )
+    origin = replace(origin, in_percent=in_percent(sheets, origin.in_percent))
     read: list[_Read] = []
     for part in parts:
         read.append(_read(part, origin, facts, read[0].steps_per_epoch if read else None))
@@ -71,22 +86,33 @@ def log_of(sheets: Sequence[Sheet], origin: Origin) -> Log:
         batch_size=facts.batch_size,
         restarts=tuple(sorted({step for some in read for step in some.restarts})),
         remarks=tuple(dict.fromkeys([*origin.remarks, *(remark for some in read for remark in some.remarks)])),
+        unread=_unread(sheets, {one.name for one in series}),
     )
 
 
+def _unread(sheets: Sequence[Sheet], used: set[str]) -> tuple[str, ...]:
+    """Columns that were not read, and those that were and told nothing."""
+    others = dict.fromkeys(
+        name for sheet in sheets for name in (*sheet.columns, *sheet.unread) if name not in _positions(sheet)
+    )
+    return tuple(name for name in others if name not in used)
+
+
 def _read(sheet: Sheet, origin: Origin, facts: Facts, train_steps_per_epoch: float | None) -> _Read:
-    metrics = _metrics_of(sheet, origin.path)
+    metrics = _metrics_of(sheet, origin)
     if not metrics:
         return _Read((), None, None, None, (), ())
-    sheet, remarks = _own_counter_dropped(sheet, train_steps_per_epoch)
-    if _split_by_file(origin.path) and any(metric.split is None for metric, _ in metrics.values()):
-        remarks.append("By the name of the file, its rows are of validation.")
+    sheet, remarks = without_own_counter(sheet, train_steps_per_epoch)
+    training = [name for name, (_, split) in metrics.items() if split == "train"]
+    sheet, told = without_means_of_epochs(with_epochs_told(sheet), training)
+    remarks += [*told, *_taken_for_validation(sheet, metrics, origin.path)]
     placed = _placed(sheet, metrics, origin, facts, train_steps_per_epoch)
     axis, order, restarts, more = _ordered(sheet, placed)
     remarks += [*placed.remarks, *more]
     series = []
     for name, (metric, split) in metrics.items():
-        one, told = series_of(_taken(sheet.columns[name], order), axis, name=name, metric=metric, split=split)
+        column, is_percent = _taken(sheet.columns[name], order), name in origin.in_percent
+        one, told = series_of(column, axis, name=name, metric=metric, split=split, in_percent=is_percent)
         remarks += told
         series += [one] if one is not None else []
     rate, wait = _beside(sheet, axis, order, remarks)
@@ -99,7 +125,8 @@ def _beside(
     """What is no metric but goes along: the learning rate, and how long a step waits for data."""
     found: list[Series | None] = []
     for known, about in ((names.is_rate, "learning_rate"), (names.is_wait, "data_wait")):
-        name = next((name for name in sheet.columns if known(name)), None)
+        named = [name for name in sheet.columns if known(name)]
+        name = max(named, key=lambda name: np.count_nonzero(~np.isnan(sheet.columns[name])), default=None)
         if name is None:
             found.append(None)
             continue
@@ -115,8 +142,8 @@ def _beside(
 def _placed(
     sheet: Sheet, metrics: Iterable[str], origin: Origin, facts: Facts, train_steps_per_epoch: float | None
 ) -> Placed:
-    step = _column(sheet, _step_name(sheet))
-    epoch = _column(sheet, names.first_of(sheet.columns, names.EPOCH_NAMES))
+    step = column_of(sheet, step_name(sheet))
+    epoch = column_of(sheet, epoch_name(sheet))
     rows_per_epoch = 1.0
     if step is None and epoch is not None and train_steps_per_epoch is None:
         n_epochs = 1 + np.count_nonzero(np.diff(epoch[~np.isnan(epoch)]))
@@ -134,10 +161,12 @@ def _placed(
 def _ordered(sheet: Sheet, placed: Placed) -> tuple[Axis, np.ndarray | None, tuple[float, ...], list[str]]:
     """The axis of the rows that count, which rows these are (None: all), restarts and remarks."""
     remarks: list[str] = []
-    clock = names.clock_of(sheet.columns)
     seconds = None
-    if clock is not None:
+    for clock in names.clocks_of(sheet.columns):  # what is called seconds may be the duration of each row
         seconds, told = seconds_of(sheet.columns[clock], clock)
+        if seconds is not None:
+            remarks = list(told)
+            break
         remarks += told
     axis = Axis(
         steps=placed.steps,
@@ -159,56 +188,39 @@ def _ordered(sheet: Sheet, placed: Placed) -> tuple[Axis, np.ndarray | None, tup
     return axis, rows, order.restarts, [*remarks, *order.remarks]
 
 
-def _own_counter_dropped(sheet: Sheet, train_steps_per_epoch: float | None) -> tuple[Sheet, list[str]]:
-    """Validation rows that count their own batches are one evaluation: without those steps, at the end of the epoch."""
-    step_name = _step_name(sheet)
-    step, epoch = _column(sheet, step_name), _column(sheet, names.first_of(sheet.columns, names.EPOCH_NAMES))
-    if train_steps_per_epoch is None or step is None or epoch is None or not begins_again(step, epoch):
-        return sheet, []
-    known = step[~np.isnan(step)]
-    if stride_of(known) != 1 or known.max() + 1 >= 0.98 * train_steps_per_epoch or known.max() - known.min() < 2:
-        return sheet, []
-    remark = f"The {sheet.split} rows count their own batches: their mean counts at the end of the epoch."
-    return sheet.without(step_name), [remark]
-
-
-def _by_split(sheet: Sheet) -> list[Sheet]:
-    """One sheet for each phase that a column names."""
-    column = names.first_of(sheet.words, names.SPLIT_COLUMNS)
-    if column is None:
-        return [sheet]
-    splits = np.array([names.split_of(word) or "" for word in sheet.words[column]], object)
-    if not (splits != "").any():
-        return [sheet]
-    return [sheet.rows(splits == split, split=split or None) for split in sorted(set(splits))]
-
-
-def _metrics_of(sheet: Sheet, path: str) -> dict[str, tuple[Metric, str]]:
+def _metrics_of(sheet: Sheet, origin: Origin) -> dict[str, tuple[Metric, str]]:
     """The columns that measure learning, each with its split."""
-    by_file = _split_by_file(path)
-    found = {}
-    for name in sheet.columns:
-        metric = names.metric_of(name)
-        if metric is not None and name not in _positions(sheet):
-            found[name] = (metric, metric.split or sheet.split or by_file or "train")
+    path, positions = origin.path, _positions(sheet)
+    asked = {*origin.named, *(columns_meant(origin.metric, sheet.columns) if origin.metric else ())}
+    known = {name: names.metric_of(name) for name in sheet.columns if name not in positions}
+    found = {
+        name: metric or Metric(names.plain(name) or name, None)
+        for name, metric in known.items()
+        if metric is not None or name in asked
+    }
     if not found and "value" in (lows := {names.plain(name): name for name in sheet.columns}):
         metric = next((one for word in PurePath(path).stem.split("-") if (one := names.metric_of(word))), None)
-        found[lows["value"]] = (metric or Metric("value", None), sheet.split or by_file or "train")
-    return found
+        found[lows["value"]] = metric or Metric("value", None)
+    splits = splits_of(found, sheet, path)
+    return {name: (metric, splits[name]) for name, metric in found.items()}
 
 
-def _split_by_file(path: str) -> str | None:
-    """'val_log.csv' is of validation; a file that is called test is more often just a test."""
-    split = names.split_of(PurePath(path).name.split(".")[0])
-    return split if split == "validation" else None
+def _taken_for_validation(sheet: Sheet, metrics: dict[str, tuple[Metric, str]], path: str) -> list[str]:
+    """What is taken for granted about columns that do not say of what they are."""
+    unnamed = [name for name, (metric, split) in metrics.items() if metric.split is None and split == "validation"]
+    if not unnamed or sheet.split:
+        return []
+    if by_file(path):
+        return ["By the name of the file, its rows are of validation."]
+    return [f"No split is named for {', '.join(map(repr, unnamed))}: taken for validation."]
 
 
 def _positions(sheet: Sheet) -> set[str | None]:
     columns = sheet.columns
     return {
-        _step_name(sheet),
+        step_name(sheet),
         names.first_of(columns, names.EPOCH_NAMES),
-        names.clock_of(columns),
+        *names.clocks_of(columns),
         *(name for name in columns if names.is_rate(name)),
         *(names.first_of(columns, known) for known in names.FACT_NAMES.values()),
     }
@@ -218,7 +230,7 @@ def _facts_of(sheet: Sheet) -> Facts:
     """What columns of one value say: the same batch size in every row."""
     told: dict[str, float] = {}
     for fact, known in names.FACT_NAMES.items():
-        column = _column(sheet, names.first_of(sheet.columns, known))
+        column = column_of(sheet, names.first_of(sheet.columns, known))
         values = np.unique(column[np.isfinite(column)]) if column is not None else np.zeros(0)
         if len(values) == 1 and values[0] > 0:
             told[fact] = float(values[0])
@@ -230,28 +242,14 @@ def _facts_of(sheet: Sheet) -> Facts:
     )
 
 
-def _column(sheet: Sheet, name: str | None) -> FloatArray | None:
-    """A column of positions: what is not finite is unknown. None where nothing is known."""
-    if name is None or not np.isfinite(sheet.columns[name]).any():
-        return None
-    column = sheet.columns[name]
-    return np.where(np.isinf(column), np.nan, column) if np.isinf(column).any() else column
-
-
-def _step_name(sheet: Sheet) -> str | None:
-    """The counter that is meant; of several, the first that most rows have."""
-    spelled = {names.plain(name): name for name in reversed(list(sheet.columns))}
-    known = [spelled[name] for name in names.STEP_NAMES if name in spelled]
-    if len(known) < 2:
-        return known[0] if known else None
-    share = {name: np.count_nonzero(np.isfinite(sheet.columns[name])) / max(1, sheet.n_rows) for name in known}
-    return next((name for name in known if share[name] > 0.5), max(known, key=lambda name: share[name]))
-
-
 def _taken(column: FloatArray, rows: np.ndarray | None) -> FloatArray:
     return column if rows is None else column[rows]
 
 
 def _nothing_found(sheets: Sequence[Sheet], path: str) -> str:
-    found = ", ".join(dict.fromkeys(name for sheet in sheets for name in sheet.columns)) or "no numbers"
-    return f"'{path}' has no loss, accuracy or other metric that we know with a finite value: it has {found}."
+    found = ", ".join(dict.fromkeys(name for sheet in sheets for name in (*sheet.columns, *sheet.unread)))
+    which = " --column loss=NAME (columns={'loss': 'NAME'}) says which one is." if _unread(sheets, set()) else ""
+    return (
+        f"'{path}' has no loss, accuracy or other metric that we know with a finite value: it has "
+        f"{found or 'no numbers'}.{which}"
+    )

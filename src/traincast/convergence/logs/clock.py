@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from traincast.convergence.counting import how_often
 from traincast.convergence.logs import names
 from traincast.convergence.logs.log import FloatArray
 
@@ -36,20 +37,28 @@ def seconds_of(column: FloatArray, name: str) -> tuple[FloatArray | None, tuple[
             offsets[back + 1] = known[back]
             known = known + np.cumsum(offsets)
             seconds[rows] = known
-            return seconds, (f"The clock '{name}' begins again {back.size} times: its times are added up.",)
+            return seconds, (f"The clock '{name}' begins again {how_often(back.size)}: its times are added up.",)
     seconds[rows] = known
     return seconds, ()
 
 
 def _is_of_each_row(known: FloatArray, back: NDArray[np.int64], name: str) -> bool:
     """Durations go up and down by little; a clock goes back to its start, and seldom."""
-    if back.size > (0 if name in _DOUBTFUL else max(3, _MOST_STEPS_BACK * len(known))):
+    is_doubtful = name in _DOUBTFUL and not _is_resumed(known, back)
+    if back.size > (0 if is_doubtful else max(3, _MOST_STEPS_BACK * len(known))):
         return True
     if back.size and len(known) < 4 * _ENOUGH and (known[back + 1] > _FALLS_TO * known[back]).any():
         return True
     if len(known) > 3 and known[0] == known[-1] == known.max():
         return True
     return name in _MAY_BE_OF_ROW and 1 < len(known) < _ENOUGH and known.max() < 2 * known[0]
+
+
+def _is_resumed(known: FloatArray, back: NDArray[np.int64]) -> bool:
+    """Whether it goes up in every row, for long, and falls to its start between: the clock of a resumed run."""
+    is_rising = np.count_nonzero(np.diff(known) > 0) == len(known) - 1 - back.size
+    is_long = len(known) >= _ENOUGH * (back.size + 1)
+    return is_rising and is_long and bool((known[back + 1] <= _FALLS_TO * known[back]).all())
 
 
 def never_back(seconds: FloatArray) -> FloatArray:

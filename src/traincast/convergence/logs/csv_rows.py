@@ -9,35 +9,39 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from traincast.convergence.logs import names
-from traincast.convergence.logs.cells import value_in
+from traincast.convergence.logs.blank_tables import header_of_mlflow, tabbed
+from traincast.convergence.logs.csv_block import Block, is_number, is_used
 from traincast.convergence.logs.fast_cells import numbers_of
-from traincast.convergence.logs.growing import GrowingColumn
+from traincast.convergence.logs.meant import columns_meant
 from traincast.convergence.logs.sheet import Facts, Sheet
 from traincast.errors import FileFormatError, InputError, NothingLoggedError
 
 _SEPARATORS = (",", "\t", ";")
-_TEXT_COLUMNS = (*names.RUN_NAMES, *names.SPLIT_COLUMNS)
-_USED = frozenset(
-    (*names.STEP_NAMES, *names.EPOCH_NAMES, *(one for some in names.FACT_NAMES.values() for one in some), "value")
-)
 _PIECE_BYTES = 1 << 19  # of which the arrays still fit the cache
 
 
 class CsvReader:
     """Reads whole lines as they come. A second header begins a new block; the same header again is a resumed run."""
 
-    def __init__(self, path: str, columns: Mapping[str, str] | None = None, n_bytes: int = 0) -> None:
-        """`n_bytes` of lines are expected: room for as many is kept."""
+    def __init__(
+        self, path: str, columns: Mapping[str, str] | None = None, n_bytes: int = 0, metric: str | None = None
+    ) -> None:
+        """`n_bytes` of lines are expected: room for as many is kept. `metric` is what is asked for."""
         self._path = path
         self._n_bytes = n_bytes
-        self._roles = dict(columns or {})
-        self._blocks: list[_Block] = []
+        self._roles, self._metric = dict(columns or {}), metric
+        self._blocks: list[Block] = []
         self._title: str | None = None  # a line without cells above a header: "# validation"
+        self._has_blanks: bool | None = None  # between its cells, and nothing else
         self._n_unreadable = 0
 
     def feed(self, data: bytes) -> None:
-        """Some more whole lines."""
-        position = 0
+        """Some more whole lines; the last of a file may lack its end."""
+        if b"\r" in data and b"\n" not in data:
+            data = data.replace(b"\r", b"\n")
+        if self._has_blanks is None:
+            self._has_blanks = _is_parted_by_blanks(data)
+        data, position = tabbed(data) if self._has_blanks else data, 0
         while not self._blocks and position < len(data):
             line, position = _next_line(data, position)
             self._open(line)
@@ -65,6 +69,7 @@ class CsvReader:
     def _slowly(self, data: bytes) -> None:
         """Line by line: quoted cells, text, missing cells, blank lines, another header."""
         pending: list[list[str]] = []
+        data = self._without_cut_line(data)
         for cells in self._cells(data):
             if not any(cell.strip() for cell in cells):
                 continue
@@ -76,7 +81,7 @@ class CsvReader:
                 self._again(cells)
             elif len(cells) == 1 and len(self._blocks[-1].header) > 1:
                 self._title = cells[0]
-            elif not any(map(_is_number, cells)) or len(cells) > len(self._blocks[-1].header):
+            elif not any(map(is_number, cells)) or self._blocks[-1].is_misplaced(cells):
                 self._n_unreadable += 1
             else:
                 if len(cells) < len(self._blocks[-1].header):
@@ -84,36 +89,60 @@ class CsvReader:
                 pending.append(cells)
         self._blocks[-1].add(pending)
 
+    def _without_cut_line(self, data: bytes) -> bytes:
+        """A last line with neither its end nor all its cells is still being written: its last number may be longer."""
+        block, last = self._blocks[-1], data.rpartition(b"\n")[2]
+        if not last.strip() or last.count(block.separator.encode()) + 1 >= len(block.header):
+            return data
+        self._n_unreadable += 1
+        return data[: -len(last)]
+
     def _cells(self, data: bytes) -> Iterator[list[str]]:
-        lines = data.decode("utf-8", "replace").splitlines()
+        return self._split(data.decode("utf-8", "replace").splitlines(), self._blocks[-1].separator)
+
+    def _split(self, lines: list[str], separator: str) -> Iterator[list[str]]:
         try:
-            yield from csv.reader(lines, delimiter=self._blocks[-1].separator, skipinitialspace=True)
+            yield from csv.reader(lines, delimiter=separator, skipinitialspace=True)
         except csv.Error as error:
             raise FileFormatError(f"'{self._path}' is not a CSV table: {error}.") from None
 
     def _open(self, line: str) -> None:
         """The first header."""
         text = line.lstrip("\ufeff").strip(" \r\n")  # a header may begin with a tab: pandas does not name its index
-        if not text.strip() or (text.startswith("#") and not any(mark in text for mark in _SEPARATORS)):
+        if (
+            not text.strip()
+            or text.lower().startswith("sep=")
+            or (text.startswith("#") and not any(mark in text for mark in _SEPARATORS))
+        ):
             self._title = text.strip() or self._title
             return
         text = text.removeprefix("#").strip(" ")
         separator = max(_SEPARATORS, key=text.count)
-        cells = next(csv.reader([text], delimiter=separator, skipinitialspace=True))
-        if all(_is_number(cell) for cell in cells if cell.strip()):
+        cells = next(self._split([text], separator))
+        if self._has_blanks and (header := header_of_mlflow(cells, self._path)):
+            self._begin(header, separator)
+            self._slowly(line.encode())
+            return
+        if all(is_number(cell) for cell in cells if cell.strip()):
             raise FileFormatError(
                 f"'{self._path}' begins with numbers, not with a header that names its columns: add a first line such "
                 "as 'epoch,step,loss,accuracy'."
             )
-        self._blocks.append(_Block([cell.strip() for cell in cells], separator, self._roles, self._path, self._title))
+        self._begin([cell.strip() for cell in cells], separator)
         self._title = None
+
+    def _begin(self, header: list[str], separator: str) -> None:
+        called = _renamed(header, self._roles, self._path)
+        asked = {*self._roles, *(columns_meant(self._metric, called) if self._metric else ())}
+        runs = _places_of_runs(header, self._roles, self._path)
+        split = names.split_of(self._title) if self._title else None
+        self._blocks.append(Block(header, called, separator, asked=asked, runs=runs, split=split))
 
     def _again(self, cells: Sequence[str]) -> None:
         """Another header: the same one resumes the block that has it."""
         header = [cell.strip() for cell in cells]
         if header != self._blocks[-1].header or self._title is not None:
-            separator = self._blocks[-1].separator
-            self._blocks.append(_Block(header, separator, self._roles, self._path, self._title))
+            self._begin(header, self._blocks[-1].separator)
         self._blocks[-1].resumed.append(self._blocks[-1].n_rows)
         self._title = None
 
@@ -150,48 +179,6 @@ class CsvReader:
         return [f"{self._n_unreadable} lines are cut short or are not rows of the table."]
 
 
-class _Block:
-    """Rows under one header."""
-
-    def __init__(
-        self, header: list[str], separator: str, roles: Mapping[str, str], path: str, title: str | None
-    ) -> None:
-        self.separator, self.header = separator, header
-        self.split = names.split_of(title) if title else None
-        self.resumed: list[int] = []
-        called = _renamed(header, roles, path)
-        self.words: dict[str, tuple[int, ...]] = {
-            name: (at,) for at, name in enumerate(called) if names.plain(name) in _TEXT_COLUMNS
-        }
-        if "run" in roles:  # several columns may tell runs apart: 'n_gpus,batch'
-            self.words["run"] = tuple(_position(header, given, "run", path) for given in roles["run"].split(","))
-        self.wanted = {name: at for at, name in enumerate(called) if name not in self.words and _is_used(name)}
-        self.columns: dict[str, GrowingColumn] = defaultdict(GrowingColumn)
-        self.texts: dict[str, list[str]] = defaultdict(list)
-
-    def expect(self, n_rows: int) -> None:
-        self.columns |= {name: GrowingColumn(n_rows) for name in self.wanted}
-
-    def add(self, rows: list[list[str]]) -> None:
-        for name, at in self.wanted.items():
-            is_percent, has_thousands = names.is_percent(name), self.separator == ","
-            cells = (row[at] if at < len(row) else "" for row in rows)
-            values = [value_in(cell, has_thousands=has_thousands, keeps_percent=is_percent) for cell in cells]
-            self.columns[name].append(np.array(values, float))
-        for name, places in self.words.items():
-            self.texts[name] += ["/".join(row[at].strip() for at in places if at < len(row)) for row in rows]
-
-    @property
-    def n_rows(self) -> int:
-        some = next(iter(self.wanted), None)
-        return 0 if some is None else len(self.columns[some])
-
-    def sheet(self) -> Sheet:
-        columns = {name: self.columns[name].values for name in self.wanted}
-        words = {name: tuple(self.texts[name]) for name in self.words}
-        return Sheet(columns=columns, words=words, split=self.split, resumed=tuple(sorted(set(self.resumed))))
-
-
 def _renamed(header: list[str], roles: Mapping[str, str], path: str) -> list[str]:
     """The header with what the user says about it; two columns of one name are told apart."""
     called = list(header)
@@ -206,17 +193,15 @@ def _renamed(header: list[str], roles: Mapping[str, str], path: str) -> list[str
     return called
 
 
+def _places_of_runs(header: list[str], roles: Mapping[str, str], path: str) -> tuple[int, ...]:
+    """Several columns may tell runs apart: 'n_gpus,batch'."""
+    return tuple(_position(header, given, "run", path) for given in roles["run"].split(",")) if "run" in roles else ()
+
+
 def _position(header: list[str], given: str, role: str, path: str) -> int:
     if given.strip() not in header:
         raise InputError(f"'{path}' has no column '{given.strip()}' for {role}: it has {', '.join(header)}.")
     return header.index(given.strip())
-
-
-def _is_used(name: str) -> bool:
-    if (panel := names.panel_of(name)) is not None:
-        return not panel[1].endswith(("__MIN", "__MAX"))  # of a chart: the band about its line
-    is_beside = names.clock_of([name]) is not None or names.is_rate(name) or names.is_wait(name)
-    return names.plain(name) in _USED or is_beside or names.metric_of(name) is not None
 
 
 def _continues(before: Sheet, sheet: Sheet) -> bool:
@@ -235,7 +220,15 @@ def _joined(before: Sheet, after: Sheet) -> Sheet:
         for name in {**before.words, **after.words}
     }
     resumed = (*before.resumed, *(row + before.n_rows for row in after.resumed))
-    return Sheet(columns=columns, words=words, split=before.split, resumed=resumed)
+    unread = tuple(dict.fromkeys((*before.unread, *after.unread)))
+    return Sheet(columns=columns, words=words, split=before.split, resumed=resumed, unread=unread)
+
+
+def _is_parted_by_blanks(data: bytes) -> bool:
+    """By the first line that is no title."""
+    lines = (line for line in data.decode("utf-8", "replace").lstrip("\ufeff").splitlines() if line.strip(" #"))
+    first = next((line for line in lines if not line.startswith("#")), "")
+    return not any(mark in first for mark in _SEPARATORS) and len(first.split()) > 1
 
 
 def _next_line(data: bytes, position: int) -> tuple[str, int]:
@@ -243,17 +236,9 @@ def _next_line(data: bytes, position: int) -> tuple[str, int]:
     return data[position:end].decode("utf-8", "replace"), end
 
 
-def _is_header(cells: Sequence[str], block: _Block) -> bool:
+def _is_header(cells: Sequence[str], block: Block) -> bool:
     """Names and no number, most of which we know or have read before."""
     named = [cell.strip() for cell in cells if cell.strip()]
-    if len(named) < 2 or any(map(_is_number, named)):
+    if len(named) < 2 or any(map(is_number, named)):
         return False
-    return sum(name in block.header or _is_used(name) for name in named) * 2 > len(named)
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
+    return sum(name in block.header or is_used(name) for name in named) * 2 > len(named)

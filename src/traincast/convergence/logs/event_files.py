@@ -27,7 +27,9 @@ def event_paths(path: Path) -> list[Path]:
     """The event files of a folder and of the folders in it."""
     found = sorted(one for one in path.rglob("*tfevents*") if one.is_file())
     if not found:
-        raise InputError(f"The folder '{path}' has no event files (their names contain 'tfevents').")
+        others = sorted(one.name for one in path.iterdir() if one.is_file())[:5]
+        what = f": give one of its files, {', '.join(others)}" if others else ""
+        raise InputError(f"The folder '{path}' has no event files (their names contain 'tfevents'){what}.")
     return found
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
+from traincast.convergence.counting import how_often
 from traincast.convergence.logs.event_files import EventFiles, event_paths
-from traincast.convergence.logs.formats import LINE_FORMATS, is_packed, is_undecided
+from traincast.convergence.logs.formats import LINE_FORMATS, is_undecided
 from traincast.convergence.logs.log import Log
-from traincast.convergence.logs.reading import LineReader, Reading, log_in, read_runs
+from traincast.convergence.logs.opening import is_packed
+from traincast.convergence.logs.reading import LineReader, Reading, about_holes, read_runs, runs_of, without_holes
 from traincast.errors import FileFormatError, InputError, NothingLoggedError
 
 _CHUNK_BYTES = 1 << 22
@@ -36,7 +39,9 @@ class LogFollower:
         self._first_step: float | None = None
         self._seen: object = None
         self._events: EventFiles = {}
-        self._n_anew = 0
+        self._n_anew = self._n_nul = 0
+        self._in_percent: frozenset[str] = frozenset()  # columns that ever were
+        self._fractions: frozenset[str] = frozenset()  # columns that were taken for other than that
         self.waits_for: str | None = None
 
     @property
@@ -90,12 +95,23 @@ class LogFollower:
             has_grown = self._read_on(file, self._reader)
         if not has_grown:
             return None
-        told = (
-            [f"The file was truncated or replaced {self._n_anew} times while it was watched."] if self._n_anew else []
-        )
-        log = log_in(self._reader, str(self._path), format, self._reading, self._run, told)
+        runs = runs_of(self._reader, str(self._path), format, self._reading, self._in_percent)
+        log = self._seen_before(runs.chosen(self._run))
         self._first_step = _first_step(log)
         return log
+
+    def _seen_before(self, log: Log) -> Log:
+        """The log with what only those know who saw it grow."""
+        told = about_holes(self._n_nul)
+        if self._n_anew:
+            told.append(f"The file was truncated or replaced {how_often(self._n_anew)} while it was watched.")
+        self._in_percent |= {one.name for one in log.series if one.in_percent}
+        self._fractions |= {one.name for one in log.series if not one.in_percent}
+        told += [
+            f"'{name}' has gone above 1 and is in percent: while it was below, it was taken for a fraction."
+            for name in sorted(self._in_percent & self._fractions)
+        ]
+        return replace(log, remarks=(*log.remarks, *told))
 
     def _is_another(self, file: BinaryIO) -> bool:
         """Whether what was read is not in the file any more. A copy with more rows at its end is the same file."""
@@ -118,8 +134,8 @@ class LogFollower:
         reader = self._reading.reader(str(self._path), format)
         file.seek(0)
         try:
-            reader.feed(file.read(_CHUNK_BYTES).rpartition(b"\n")[0] + b"\n")
-            log = log_in(reader, str(self._path), format, self._reading, self._run, [])
+            reader.feed(without_holes(file.read(_CHUNK_BYTES).rpartition(b"\n")[0] + b"\n"))
+            log = runs_of(reader, str(self._path), format, self._reading, self._in_percent).chosen(self._run)
         except (FileFormatError, InputError):
             return False
         return _first_step(log) <= (self._first_step or 0.0)
@@ -141,7 +157,9 @@ class LogFollower:
         if not end:
             self._kept += chunk
             return False
-        reader.feed(self._kept + chunk[:end])
+        lines = self._kept + chunk[:end]
+        self._n_nul += lines.count(b"\0")
+        reader.feed(without_holes(lines))
         self._kept = chunk[end:]
         return True
 
@@ -151,9 +169,9 @@ class LogFollower:
         seen = [(str(path), status.st_mtime_ns, status.st_size) for path in paths for status in [path.stat()]]
         if seen == self._seen:
             return None
-        runs = read_runs(self._path, self._reading, known=self._events)
+        runs = read_runs(self._path, self._reading, known=self._events, in_percent=self._in_percent)
         self._seen = seen
-        return runs.chosen(self._run)
+        return self._seen_before(runs.chosen(self._run))
 
 
 def _bytes_at(file: BinaryIO, offset: int, count: int) -> bytes:

@@ -2,58 +2,58 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import json
 import re
-import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from pathlib import Path
-from typing import BinaryIO, cast
 
 from traincast.convergence.logs import names
+from traincast.convergence.logs.blank_tables import header_of_mlflow
 from traincast.convergence.logs.event_files import event_paths, is_event_file
+from traincast.convergence.logs.json_rows import without_word
 from traincast.convergence.logs.mlperf_rows import IS_MLPERF
-from traincast.errors import FileFormatError, InputError, NothingLoggedError
+from traincast.convergence.logs.opening import open_log, undamaged, what_else
+from traincast.errors import FileFormatError, NothingLoggedError
 
-FORMATS = ("csv", "jsonl", "trainer_state", "tensorboard", "wandb", "mlperf", "text")
+FORMATS = ("csv", "jsonl", "json", "trainer_state", "tensorboard", "wandb", "mlperf", "text")
 LINE_FORMATS = ("csv", "jsonl", "wandb", "mlperf", "text")
+_LIST_BY_NAME = re.compile(rb'\{\s*"[^"]*"\s*:\s*\[\s*[-\d.]')  # {"loss": [2.5, as the history of Keras begins
 _START_BYTES = 1 << 16
 _WITH_NUMBER = re.compile(r"[\s(\[]\d|[=:{}]")
-_GZIP = b"\x1f\x8b"
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # what PowerShell writes
 
 
-def format_of(path: Path, pattern: str | None = None) -> str:
-    """One of `FORMATS`, but "csv" and "jsonl" for W&B's: its columns tell it later."""
+def format_of(path: Path, pattern: str | None = None, columns: Collection[str] = ()) -> str:
+    """One of `FORMATS`, but "csv" and "jsonl" for W&B's: its columns tell it later. `columns` are names of some."""
     if path.is_dir():
         event_paths(path)
         return "tensorboard"
     start = _start_of(path)
-    if not start.strip():
+    if not start.strip(b" \t\r\n\0"):
         raise NothingLoggedError(f"'{path}' is empty: nothing has been logged yet.")
     if is_event_file(start):
         return "tensorboard"
-    if b"\0" in start:
-        raise FileFormatError(f"'{path}' is a binary file, not a log that can be read.")
+    if (kind := what_else(start)) is not None:
+        raise FileFormatError(f"'{path}' is {kind}: it is no log that can be read.")
+    start = start.replace(b"\0", b"")
     if pattern is not None:
         return "text"
     if start.lstrip()[:1] == b"[" and start.lstrip(b" \t\r\n[")[:1] == b"{":
-        raise FileFormatError(f"'{path}' is a JSON list: write one object a line instead.")
-    return text_format_of(start)
+        return "json"
+    return text_format_of(start, columns)
 
 
-def text_format_of(start: bytes) -> str:
+def text_format_of(start: bytes, columns: Collection[str] = ()) -> str:
     """The format of text by its first lines."""
     if IS_MLPERF.search(start):
         return "mlperf"
     stripped = start.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if _LIST_BY_NAME.match(stripped):
+        return "json"
     if stripped.startswith(b"{") and (b'"log_history"' in start or stripped.split(b"\n", 1)[0].strip() == b"{"):
         return "trainer_state"
-    if any(_is_object(line) for line in stripped.split(b"\n", 10)[:10]):
+    if any(_is_object(without_word(line)) for line in stripped.split(b"\n", 10)[:10]):
         return "jsonl"
-    return "csv" if _is_table(start) else "text"
+    return "csv" if _is_table(start, columns) else "text"
 
 
 def _is_object(line: bytes) -> bool:
@@ -65,16 +65,32 @@ def _is_object(line: bytes) -> bool:
         return False
 
 
-def _is_table(start: bytes) -> bool:
-    """A first line of names, at least one of which we know, and as many cells in the next."""
+def _is_table(start: bytes, columns: Collection[str]) -> bool:
+    """A first line of names, of which one is known or all have a number below them, and as many cells in the next."""
     lines = [line for line in start.decode("utf-8", "replace").lstrip("\ufeff").splitlines() if line.strip()]
+    if lines and lines[0].lower().startswith("sep="):  # which Excel likes to be told
+        lines.pop(0)
     while lines and lines[0].startswith("#") and not any(mark in lines[0] for mark in ",;\t"):
         lines.pop(0)
+    if len(lines) > 1 and _is_parted_by_blanks(lines[0].split(), lines[1].split(), columns):
+        return True
     for mark in (",", "\t", ";"):
         cells = [cell.strip(" \"'#") for cell in lines[0].split(mark)] if lines else []
-        if len(cells) > 1 and (any(map(_is_column, cells)) or _are_numbers(cells)):
+        if len(cells) < 2:
+            continue
+        if any(cell in columns or _is_column(cell) for cell in cells) or _are_numbers(cells):
             return len(lines) < 2 or lines[1].count(mark) >= len(cells) - 1
+        if len(lines) > 1 and len(below := lines[1].split(mark)) == len(cells) and _are_numbers(below):
+            return True
     return False
+
+
+def _is_parted_by_blanks(names_above: list[str], below: list[str], columns: Collection[str]) -> bool:
+    """Words above as many numbers; two of them are columns, so that it is no sentence. Or what MLflow writes."""
+    if header_of_mlflow(names_above, "") and header_of_mlflow(below, ""):
+        return True
+    n_known = sum(name in columns or _is_column(name) for name in names_above)
+    return n_known > 1 and len(names_above) == len(below) and _are_numbers(below[:-1])  # fastai ends with '00:12'
 
 
 def _is_column(cell: str) -> bool:
@@ -97,52 +113,10 @@ def _start_of(path: Path) -> bytes:
         return file.read(_START_BYTES)
 
 
-@contextmanager
-def undamaged(path: Path) -> Iterator[None]:
-    """Says so where a gzipped file is cut off or no such file."""
-    try:
-        yield
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise FileFormatError(f"'{path}' is a damaged gzip file: {error}.") from None
-
-
-def is_packed(path: Path) -> bool:
-    """Whether its bytes are not those of its lines: gzipped, or two a character."""
-    return _first_two(path) in (_GZIP, *_UTF_16)
-
-
-def open_log(path: Path) -> BinaryIO:
-    """The file, unpacked where it is gzipped, and in UTF-8."""
-    try:
-        start = _first_two(path)
-        if start == _GZIP:
-            return cast(BinaryIO, gzip.open(path, "rb"))
-        if start in _UTF_16 and (text := _from_utf_16(path)) is not None:
-            return text
-        return path.open("rb")
-    except FileNotFoundError:
-        raise InputError(f"There is no log '{path}'.") from None
-    except OSError as error:
-        raise InputError(f"'{path}' cannot be read: {error.strerror}.") from None
-
-
-def _first_two(path: Path) -> bytes:
-    with path.open("rb") as raw:
-        return raw.read(2)
-
-
-def _from_utf_16(path: Path) -> BinaryIO | None:
-    """None where it only begins like such a text."""
-    try:
-        return io.BytesIO(path.read_bytes().decode("utf-16").encode())
-    except UnicodeDecodeError:
-        return None
-
-
 def is_undecided(path: Path) -> bool:
     """Whether a text has less than two whole lines, by which its format could still be another."""
     if path.is_dir():
         return False
     start = _start_of(path)
-    is_clear = start.lstrip().startswith(b"{") or b"\0" in start or IS_MLPERF.search(start)
+    is_clear = start.lstrip().startswith((b"{", b"[")) or what_else(start) or IS_MLPERF.search(start)
     return start.count(b"\n") < 2 and not is_clear

@@ -11,6 +11,7 @@ from traincast.convergence.logs.cells import value_in
 from traincast.convergence.logs.sheet import Facts, RowCollector, Sheet
 from traincast.errors import FileFormatError, InputError, NothingLoggedError
 
+_WRAPPERS = ("data",)  # names that say nothing about what is in them
 _DEEPEST = 3  # {"train": {"loss": ...}} is 'train/loss'; deeper trees are no metrics
 
 
@@ -29,16 +30,17 @@ class JsonLinesReader:
             if not line.strip():
                 continue
             try:
-                row = json.loads(line)
+                row = json.loads(without_word(line))
             except (ValueError, RecursionError):
                 row = None
-            if isinstance(row, dict):
-                self._add(row)
-            else:
-                self._n_bad += 1
+            self.add(row)
 
-    def _add(self, row: Mapping[str, Any]) -> None:
-        flat = dict(_flat(row))
+    def add(self, row: object) -> None:
+        """One row, if it is an object."""
+        if not isinstance(row, dict):
+            self._n_bad += 1
+            return
+        flat = dict(_flat(_placed(row)))
         self._seen.update(flat)
         numbers, words = numbers_and_words({self._roles.get(name, name): value for name, value in flat.items()})
         if numbers:
@@ -66,6 +68,23 @@ class JsonLinesReader:
         return [f"{self._n_bad} lines are not JSON objects and are left out."] if self._n_bad else []
 
 
+def without_word(line: bytes) -> bytes:
+    """NVIDIA's DLLogger writes 'DLLL' before each object."""
+    word, _, rest = line.lstrip().partition(b" ")
+    return rest if word.isalpha() and rest.startswith(b"{") else line
+
+
+def _placed(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """DLLogger counts in lists: [epoch, step], [epoch] at its end, none in a summary of the run, which is no row."""
+    step = row.get("step")
+    if not isinstance(step, list):
+        return row
+    if not step:
+        return {}
+    place = dict(zip(("epoch", "step"), step, strict=False))
+    return {**{name: value for name, value in row.items() if name != "step"}, **place}
+
+
 def numbers_and_words(row: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, str]]:
     """What can be a number, and the words that tell runs and splits apart."""
     numbers: dict[str, float] = {}
@@ -91,7 +110,7 @@ def _finite(value: float) -> float:
 def _flat(row: Mapping[str, Any], above: str = "", depth: int = 1) -> Iterator[tuple[str, Any]]:
     for name, value in row.items():
         if isinstance(value, dict) and depth < _DEEPEST:
-            yield from _flat(value, f"{above}{name}/", depth + 1)
+            yield from _flat(value, above if name in _WRAPPERS else f"{above}{name}/", depth + 1)
         else:
             yield f"{above}{name}", value
 

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traincast.convergence.logs.names import is_rising
+from traincast.convergence import given
+from traincast.convergence.logs.meant import is_of_kind, names_meant
+from traincast.convergence.logs.names import is_rising, metric_of
 from traincast.errors import InputError, close_names
 
 FloatArray = NDArray[np.float64]
 SPLITS = ("train", "validation", "test")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Divergence:
+    """The rows at the end of a series that are no finite numbers."""
+
+    first_step: float
+    last_step: float
+    n_rows: int
+    last_s: float | None = None  # by the clock of the series
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -23,7 +34,8 @@ class Series:
     `steps` are completed optimizer steps, strictly increasing; where a log counts epochs only, they are epochs.
     `seconds` are since the start of the log, never decreasing, NaN where unknown: pauses and restarts stay in them.
     `kind` is "point" (one batch or one evaluation), "epoch_mean" (counts at the epoch's end) or "running_mean" (a mean
-    since the start of the epoch, of which only the last row of each epoch is kept).
+    since the start of the epoch, of which only the last row of each epoch is kept). Values are finite; `divergence` is
+    what comes after the last of them.
     """
 
     name: str
@@ -36,6 +48,8 @@ class Series:
     kind: str = "point"
     n_not_finite: int = 0
     first_not_finite_step: float | None = None
+    in_percent: bool = False  # as it is written; its values are fractions
+    divergence: Divergence | None = None
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -57,6 +71,8 @@ class Series:
             "seconds": _listed(self.seconds),
             "n_not_finite": self.n_not_finite,
             "first_not_finite_step": self.first_not_finite_step,
+            "in_percent": self.in_percent,
+            "divergence": None if self.divergence is None else asdict(self.divergence),
         }
 
 
@@ -65,7 +81,7 @@ class Log:
     """What a run has written so far.
 
     `restarts` are the global steps at which the log went back or was begun anew. `remarks` say, one sentence each,
-    what was repaired, taken for granted or left out.
+    what was repaired, taken for granted or left out. `unread` are columns of which nobody said that they are metrics.
     """
 
     path: str
@@ -79,21 +95,42 @@ class Log:
     batch_size: int | None = None
     restarts: tuple[float, ...] = ()
     remarks: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
 
     def find(self, metric: str, split: str | None = None) -> Series:
         """The series of a metric ("loss"), or with a name as the log writes it ("val_loss"); the longest of several.
 
-        Without a split, training comes before validation, and validation before test.
+        A part of a name will do where no other has it. Without a split, training comes before validation, and
+        validation before test.
         """
         if split is not None and split not in SPLITS:
             raise InputError(f"There is no split '{split}': choose {', '.join(SPLITS)}.")
-        wanted = metric.strip().lower()
-        found = [one for one in self.series if wanted in (one.metric, one.name.lower()) and split in (None, one.split)]
+        wanted = given.word("A metric", metric).strip()
+        found = [one for one in self.matching(wanted) if split in (None, one.split)]
         if not found:
-            raise InputError(
-                f"'{self.path}' has no {_told(wanted, split)}: {_listing(self.series)}.{self._near(wanted)}"
-            )
+            raise InputError(f"'{self.path}' has no {_told(wanted, split)}: {self._listing()}.{self._near(wanted)}")
         return min(found, key=lambda one: (SPLITS.index(one.split), -len(one)))
+
+    def matching(self, metric: str) -> list[Series]:
+        """All series of one metric, whatever their split; none where it is not there."""
+        if found := [one for one in self.series if is_of_kind(metric, one.metric, one.name)]:
+            return found
+        if (kind := metric_of(metric)) is not None:  # 'acc' is the accuracy, 'val_acc' that of validation
+            found = [one for one in self.series if one.metric == kind.metric and kind.split in (None, one.split)]
+        if not found:
+            named = names_meant(metric, [one.name for one in self.series])
+            found = [one for one in self.series if one.name in named]
+        if len({one.metric for one in found}) > 1:
+            shown = ", ".join(one.name for one in found)
+            raise InputError(f"'{self.path}' has several series '{metric.strip()}': write one of {shown}.")
+        return found
+
+    @property
+    def last_step(self) -> float:
+        """Of its last row, which may have a learning rate alone, or values that are not finite."""
+        beside = () if self.learning_rate is None else (self.learning_rate,)
+        ends = [one.divergence.last_step for one in self.series if one.divergence is not None]
+        return max(*ends, *(float(one.steps[-1]) for one in (*self.series, *beside)), 0.0)
 
     @property
     def counts_epochs(self) -> bool:
@@ -118,6 +155,12 @@ class Log:
         header = ("series", "split", "metric", "points", f"last {self.unit}", "last value")
         return to_notebook(f"{self.path} ({self.format})", rows, header=header, notes=self.remarks)
 
+    def _listing(self) -> str:
+        """What there is: 'it has loss (train), accuracy (validation)'."""
+        known = ", ".join(f"{one.metric} ({one.split})" for one in self.series) or "none at all"
+        others = f", and columns that are no metric we know: {', '.join(self.unread)}" if self.unread else ""
+        return f"it has {known}{others}"
+
     def _near(self, wanted: str) -> str:
         return close_names(wanted, [name for one in self.series for name in (one.metric, one.name)])
 
@@ -134,16 +177,12 @@ class Log:
             "batch_size": self.batch_size,
             "restarts": list(self.restarts),
             "remarks": list(self.remarks),
+            "unread": list(self.unread),
         }
 
 
 def _told(metric: str, split: str | None) -> str:
     return f"series '{metric}'" if split is None else f"{split} series '{metric}'"
-
-
-def _listing(series: Sequence[Series]) -> str:
-    """What there is: 'it has loss (train), accuracy (validation)'."""
-    return f"it has {', '.join(f'{one.metric} ({one.split})' for one in series)}" if series else "it has none at all"
 
 
 def _listed(values: FloatArray | None) -> list[float | None] | None:

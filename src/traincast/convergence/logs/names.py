@@ -9,16 +9,16 @@ from dataclasses import dataclass
 # In order of trust: W&B's own `_step` counts calls of its logger, and `batch` may be a size.
 STEP_NAMES = (
     "global_step", "trainer_global_step", "train_global_step", "step", "steps", "iteration", "iterations", "iter",
-    "iters", "it", "num_updates", "updates", "update", "train_step", "step_num", "_step", "batch_idx", "batch_index",
+    "iters", "it", "total_timesteps", "time_total_timesteps",
+    "num_updates", "updates", "update", "train_step", "step_num", "_step", "batch_idx", "batch_index",
     "batch",
 )  # fmt: skip
 EPOCH_NAMES = ("epoch", "epochs", "_epoch", "train_epoch", "trainer_epoch", "epoch_num", "current_epoch", "ep")
 CLOCK_NAMES = (
     "seconds", "elapsed_seconds", "elapsed_s", "elapsed", "elapsed_time", "time_elapsed", "_runtime", "runtime",
-    "wall_time", "walltime", "wall_clock", "train_time", "training_time", "total_time", "_timestamp", "timestamp",
-    "unix_time", "datetime", "date", "time",
+    "wall_time", "walltime", "wall_clock", "train_time", "training_time", "total_time", "time_time_elapsed",
+    "_timestamp", "timestamp", "unix_time", "datetime", "date", "time",
 )  # fmt: skip
-RATE_NAMES = ("learning_rate", "lr", "train_learning_rate", "train_lr", "learning_rate_0", "lr_0", "base_lr")
 WAIT_NAMES = (  # for data, in each step
     "data_wait", "data_time", "data_load_time", "data_loading_time", "dataloader_wait", "dataloader_time", "input_wait",
 )  # fmt: skip
@@ -31,8 +31,9 @@ FACT_NAMES = {
     "n_epochs": ("n_epochs", "num_epochs", "num_train_epochs", "max_epochs", "total_epochs"),
 }
 
-_POSITIONS = frozenset((*STEP_NAMES, *EPOCH_NAMES, *CLOCK_NAMES, *RATE_NAMES))
-_SPLIT_WORDS = {
+_POSITIONS = frozenset((*STEP_NAMES, *EPOCH_NAMES, *CLOCK_NAMES))
+_RATE = re.compile(r"([a-z0-9]+_)?(lr|learning_rate)\d*(_.*)?")
+SPLIT_WORDS = {
     "train": "train", "training": "train", "val": "validation", "valid": "validation", "validation": "validation",
     "eval": "validation", "evaluation": "validation", "dev": "validation", "test": "test", "testing": "test",
 }  # fmt: skip
@@ -44,8 +45,13 @@ _LOSS = re.compile(r"(loss|total_loss|loss_total|avg_loss|average_loss|mean_loss
 _KNOWN = re.compile(
     r"(perplexity|ppl|bpb|bpc|nll|error|err|top1_err|top_1_error|f1|f1_score|auc|roc_auc|map|bleu|wer|cer|mae|mse|rmse|iou|miou"
     r"|dice|precision|recall|reward|metric|top5|top_5|top_5_acc|acc5|acc_5|prec5|prec_5|accuracy_5|top_5_accuracy|cross_entropy"
-    r"|hit_rate|ndcg.*|mrr|(mean_)?average_precision|auroc|exact_match|sacrebleu|chrf|meteor|mean_reward|ssim|mcc|rouge.*|metrics_.+|map_?50.*|r2|psnr|fid|.+_loss|.+_acc|.+_accuracy|loss_.+)"
+    r"|hit_rate|ndcg.*|mrr|(mean_)?average_precision|auroc|exact_match|sacrebleu|chrf|meteor|mean_reward|ssim|mcc|rouge.*|map_?50.*|r2|psnr|fid|.+_loss|.+_acc|.+_accuracy|loss_.+"
+    r"|(.+_)?(log_?loss|cross_entropy|perplexity|ppl|ap\d*|map(_?\d+)*|iou|top_?[15]|f1|auc|bleu|wer|reward|rew_mean|error))"
 )
+_A_LOSS = re.compile(r"(.+_)?(loss|log_?loss|nll|cross_entropy)|loss_.+")
+_OF_A_SET = re.compile(
+    r"(.+_)?(m?ap\d*|bleu|sacrebleu|rouge\w*|chrf\w*|meteor|fid|ndcg\w*|mrr)(_.*)?"
+)  # not of a batch
 _SURE = ("loss", "accuracy")
 # Better when higher. A share is of 1, or of 100 in percent; points are of 100 or of 1, as their authors like; of the
 # others nobody knows the highest. What has a word of falling in its name falls: 'top1_err', 'reward_loss'.
@@ -54,13 +60,15 @@ _SHARE = re.compile(
     r"|dice|jaccard|ndcg\d*|mrr\d*|hit|hits|em|exact|success|win|fitness|ssim"
 )
 _POINTS = re.compile(r"(sacre)?bleu\d*|rouge[a-z0-9]*|meteor|chrf\w*|score")
-_UNBOUNDED = re.compile(r"reward\w*|returns?|psnr|r2|mcc|kappa|matthews|pearson\w*|spearman\w*|correlation|elbo")
+_UNBOUNDED = re.compile(r"rew(ard\w*)?|returns?|psnr|r2|mcc|kappa|matthews|pearson\w*|spearman\w*|correlation|elbo")
 _FALLING = re.compile(
     r"\w*loss\w*|err\d*|errors?|nll|perplexity|ppl|bp[bc]|wer|cer|mae|mse|rmse|fid|entropy|miss|variance|std|var"
 )
 # Numbers about the machine, not about learning.
 _NOT_LEARNING = re.compile(
-    r".*(runtime|per_sec|per_second|_time|samples|speed|throughput|memory|flos|mfu|step_avg|tokens).*"
+    r".*(runtime|per_sec|per_second|_time|samples|speed|throughput|memory|flos|mfu|step_avg|tokens|loss_scale).*"
+    r"|(.*_)?(ips|wps|ups|fps|tps)"
+    r"|best_.*|.*_best"
 )
 
 
@@ -84,8 +92,8 @@ def plain(name: str) -> str:
 def split_of(text: str) -> str | None:
     """The split that a word, a file name or a title speaks of: 'val.csv' is of validation."""
     for word in re.split(r"[^a-z]+", text.lower()):
-        if word in _SPLIT_WORDS:
-            return _SPLIT_WORDS[word]
+        if word in SPLIT_WORDS:
+            return SPLIT_WORDS[word]
     return None
 
 
@@ -93,8 +101,11 @@ def metric_of(name: str) -> Metric | None:
     """What a column measures, or None for a column that measures nothing we know."""
     low = plain(name)
     words = [word for word in low.split("_") if word]
-    splits = [_SPLIT_WORDS[word] for word in words if word in _SPLIT_WORDS]
-    rest = [word for word in words if word not in _SPLIT_WORDS]
+    splits = [SPLIT_WORDS[word] for word in words if word in SPLIT_WORDS]
+    rest = [word for word in words if word not in SPLIT_WORDS]
+    is_measured = bool(splits) or (len(rest) > 1 and rest[0] == "metrics")  # what YOLO and Composer write above others
+    if len(rest) > 1 and rest[0] == "metrics":
+        rest = rest[1:]
     if len(rest) > 1 and rest[-1] in ("pct", "percent", "percentage"):
         rest = rest[:-1]
     is_epoch_mean = len(rest) > 1 and (rest[-1] == "epoch" or rest[0] == "epoch")
@@ -102,7 +113,7 @@ def metric_of(name: str) -> Metric | None:
         rest = rest[:-1]
     if len(rest) > 1 and rest[0] in ("epoch", "batch"):
         rest = rest[1:]
-    metric = _metric_name("_".join(rest), has_split=bool(splits))
+    metric = _metric_name("_".join(rest), is_measured=is_measured)
     return None if metric is None else Metric(metric, splits[0] if splits else None, is_epoch_mean)
 
 
@@ -112,19 +123,29 @@ def known_metric_of(name: str) -> Metric | None:
     return metric if metric is not None and (_KNOWN.fullmatch(metric.metric) or metric.metric in _SURE) else None
 
 
-def _metric_name(rest: str, *, has_split: bool) -> str | None:
+def _metric_name(rest: str, *, is_measured: bool) -> str | None:
     if _LOSS.fullmatch(rest):
         return "loss"
     if _ACCURACY.fullmatch(rest):
         return "accuracy"
-    if not rest or _NOT_LEARNING.fullmatch(rest) or rest in _POSITIONS or is_wait(rest):
+    if not rest or _NOT_LEARNING.fullmatch(rest) or rest in _POSITIONS or is_rate(rest) or is_wait(rest):
         return None
-    return rest if has_split or _KNOWN.fullmatch(rest) else None
+    return rest if is_measured or _KNOWN.fullmatch(rest) else None
 
 
 def is_rising(metric: str) -> bool:
     """Whether more of a metric is better: of an accuracy, an F1 or a reward it is, of what we do not know it is not."""
     return _has(metric, _SHARE) or _has(metric, _POINTS) or _has(metric, _UNBOUNDED)
+
+
+def is_loss(metric: str) -> bool:
+    """Whether a metric is a loss, or a part of one: 'box_loss', 'loss_cls'."""
+    return _A_LOSS.fullmatch(metric) is not None
+
+
+def is_of_a_set(metric: str) -> bool:
+    """Whether a metric is measured on a whole data set, as a mean average precision is."""
+    return _OF_A_SET.fullmatch(metric) is not None
 
 
 def is_known(metric: str) -> bool:
@@ -155,7 +176,7 @@ def is_percent(name: str) -> bool:
 
 def is_wait(name: str) -> bool:
     """Whether a column is the time that a step waits for data; a split or a unit in its name does not matter."""
-    words = [word for word in plain(name).split("_") if word not in _SPLIT_WORDS]
+    words = [word for word in plain(name).split("_") if word not in SPLIT_WORDS]
     return re.sub(r"_(ms|s|sec|secs|seconds)$", "", "_".join(words)) in WAIT_NAMES
 
 
@@ -171,10 +192,16 @@ def first_of(names: Iterable[str], wanted: Iterable[str]) -> str | None:
     return next((spelled[one] for one in wanted if one in spelled), None)
 
 
+def clocks_of(names: Iterable[str]) -> list[str]:
+    """The columns that tell the time since the start, or of day; a unit at the end of a name does not matter."""
+    spelled = {plain(name): name for name in reversed(list(names))}
+    bare = {re.sub(r"_(ms|s|sec|secs|seconds)$", "", low): name for low, name in spelled.items()}
+    return list(dict.fromkeys(some[one] for some in (spelled, bare) for one in CLOCK_NAMES if one in some))
+
+
 def clock_of(names: Iterable[str]) -> str | None:
-    """The column that tells the time since the start, or of day; a unit at the end of its name does not matter."""
-    spelled = {re.sub(r"_(ms|s|sec|secs|seconds)$", "", plain(name)): name for name in reversed(list(names))}
-    return first_of(names, CLOCK_NAMES) or next((spelled[one] for one in CLOCK_NAMES if one in spelled), None)
+    """The first of them."""
+    return next(iter(clocks_of(names)), None)
 
 
 def is_milliseconds(name: str) -> bool:
@@ -182,6 +209,5 @@ def is_milliseconds(name: str) -> bool:
 
 
 def is_rate(name: str) -> bool:
-    """Lightning names rates by optimizer: 'lr-SGD', 'lr-Adam/pg1'."""
-    low = plain(name)
-    return low in RATE_NAMES or low.startswith(("lr_", "learning_rate"))
+    """Lightning names rates by optimizer: 'lr-SGD', 'lr-Adam/pg1'; YOLOv5 by group: 'x/lr0'."""
+    return _RATE.fullmatch(plain(name)) is not None

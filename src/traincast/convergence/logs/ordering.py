@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from traincast.convergence.counting import count, how_often
 from traincast.convergence.logs.log import FloatArray
 
 _MOST_RESTARTS = 0.05  # of the rows; more steps back than that are no restarts
@@ -57,7 +58,9 @@ def _superseded(steps: FloatArray, back: NDArray[np.int64], again: tuple[float, 
     remarks = []
     n_rows = len(steps)
     if back[-1] == n_rows - 1 and not is_sure:  # one row alone may be a slip; it counts when more follow it
-        remarks.append(f"The last row goes back to step {steps[-1]:g}: it is left out until more rows follow.")
+        remarks.append(
+            f"The last row goes back to step {count(steps[-1], 'epoch')}: it is left out until more rows follow."
+        )
         n_rows, back = n_rows - 1, back[:-1]
     is_kept = np.ones(n_rows, bool)
     limit = np.inf
@@ -67,17 +70,14 @@ def _superseded(steps: FloatArray, back: NDArray[np.int64], again: tuple[float, 
     restarts = tuple(sorted({*again, *steps[back].tolist()}))
     if back.size:
         n_left_out = n_rows - np.count_nonzero(is_kept)
+        superseded = "1 row is" if n_left_out == 1 else f"{n_left_out:,} rows are"
         remarks.append(
-            f"The run went back {_times(back.size)} (to {_told(restarts)}): {n_left_out} rows are superseded by "
+            f"The run went back {how_often(back.size)} (to {_told(restarts)}): {superseded} superseded by "
             "later ones and left out."
         )
     return Order(np.flatnonzero(is_kept), restarts, tuple(remarks))
 
 
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"
-
-
 def _told(steps: tuple[float, ...]) -> str:
-    shown = ", ".join(f"{step:g}" for step in steps[:5])
+    shown = ", ".join(count(step, "epoch") for step in steps[:5])
     return f"step{'s' if len(steps) > 1 else ''} {shown}{', ...' if len(steps) > 5 else ''}"

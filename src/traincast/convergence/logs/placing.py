@@ -104,8 +104,9 @@ def _by_step(step: FloatArray, steps_per_epoch: float | None, *, is_given: bool)
 
 def _by_fraction(step: FloatArray, epoch: FloatArray, steps_per_epoch: float | None) -> Placed:
     """Epochs with a fraction are completed ones, and then the step runs through."""
-    if steps_per_epoch is None:
-        far, near = np.nanargmax(epoch * 0 + step), np.nanargmin(epoch * 0 + step)
+    both = epoch * 0 + step
+    if steps_per_epoch is None and not np.isnan(both).all():
+        far, near = np.nanargmax(both), np.nanargmin(both)
         span = epoch[far] - epoch[near]
         steps_per_epoch = _rounded((step[far] - step[near]) / span) if span > 0 else None
     steps = np.where(np.isnan(step), epoch * (steps_per_epoch or np.nan), step)

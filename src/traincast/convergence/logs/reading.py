@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -14,17 +14,19 @@ from traincast.convergence.logs.building import Origin, log_of
 from traincast.convergence.logs.csv_rows import CsvReader
 from traincast.convergence.logs.event_files import EventFiles, event_paths
 from traincast.convergence.logs.event_rows import event_sheets
-from traincast.convergence.logs.formats import FORMATS, format_of, open_log, text_format_of, undamaged
+from traincast.convergence.logs.formats import FORMATS, format_of, text_format_of
+from traincast.convergence.logs.json_document import document_reader
 from traincast.convergence.logs.json_rows import JsonLinesReader, trainer_state
 from traincast.convergence.logs.log import Log
 from traincast.convergence.logs.mlperf_rows import MlperfReader
+from traincast.convergence.logs.opening import open_log, undamaged
 from traincast.convergence.logs.sheet import Facts, Sheet
 from traincast.convergence.logs.text_rows import TextReader
 from traincast.convergence.logs.wandb_panel import by_panel_run
 from traincast.errors import InputError, close_names
 
 _CHUNK_BYTES = 1 << 22  # malloc keeps freed pieces of less for the next ones
-_WITH_COLUMNS = ("csv", "jsonl")
+_WITH_COLUMNS = ("csv", "jsonl", "json")
 Progress = Callable[[float], None]
 
 
@@ -48,6 +50,7 @@ class Reading:
     pattern: str | None = None
     columns: Mapping[str, str] | None = None
     steps_per_epoch: float | None = None
+    metric: str | None = None  # asked for: a column of this name is read as one, whatever it is
 
     def __post_init__(self) -> None:
         if self.format is not None and self.format not in FORMATS:
@@ -60,17 +63,17 @@ class Reading:
     def reader(self, path: str, format: str, n_bytes: int = 0) -> LineReader:
         """`n_bytes` is how long the text is, where that is known."""
         if format == "csv":
-            return CsvReader(path, self.columns, n_bytes)
+            return CsvReader(path, self.columns, n_bytes, self.metric)
         if format == "mlperf":
             return MlperfReader(path)
         if format == "text":
-            return TextReader(path, self.pattern)
+            return TextReader(path, self.pattern, self.metric)
         return JsonLinesReader(path, self.columns)
 
     def format_for(self, path: Path) -> str:
         """What is said of it, or what is in it; a history of W&B is a table or has objects in its lines."""
         if self.format is None:
-            format = format_of(path, self.pattern)
+            format = format_of(path, self.pattern, frozenset((self.columns or {}).values()))
         elif self.format == "wandb":
             with open_log(path) as file, undamaged(path):
                 format = "jsonl" if text_format_of(file.read(_CHUNK_BYTES)) == "jsonl" else "csv"
@@ -85,7 +88,13 @@ class Reading:
 
     def origin(self, path: str, format: str, facts: Facts, remarks: list[str]) -> Origin:
         return Origin(
-            path=path, format=format, facts=facts, remarks=tuple(remarks), steps_per_epoch=self.steps_per_epoch
+            path=path,
+            format=format,
+            facts=facts,
+            remarks=tuple(remarks),
+            steps_per_epoch=self.steps_per_epoch,
+            metric=self.metric,
+            named=frozenset(self.columns or ()),
         )
 
 
@@ -105,26 +114,43 @@ class Runs:
         if run is not None and run not in known:
             raise InputError(f"'{path}' has no run '{run}'.{close_names(run, known)} {_told(known)}")
         if run is None and len(known) > 1:
-            raise InputError(f"'{path}' has {len(known)} runs: choose one with run=. {_told(known)}")
+            raise InputError(f"'{path}' has {len(known)} runs: choose one with --run (run=). {_told(known)}")
         return self.log(known[0] if run is None else run)
 
 
+def without_holes(data: bytes) -> bytes:
+    """Without the NUL bytes that a crash or a full disk leaves in a text."""
+    return data.replace(b"\0", b"") if b"\0" in data else data
+
+
+def about_holes(n_nul: int) -> list[str]:
+    return [f"{n_nul} NUL bytes stand between its lines, as after a crash: they are left out."] if n_nul else []
+
+
 def read_runs(
-    path: str | Path, reading: Reading, on_progress: Progress | None = None, known: EventFiles | None = None
+    path: str | Path,
+    reading: Reading,
+    on_progress: Progress | None = None,
+    known: EventFiles | None = None,
+    in_percent: frozenset[str] = frozenset(),
 ) -> Runs:
-    """Everything in a file, before it is made into logs; of event files that are `known`, what is new is read."""
+    """Everything in a file, before it is made into logs; of event files that are `known`, what is new is read.
+
+    `in_percent` are the columns that were when less of it was read.
+    """
     given = Path(path)
     format = reading.format_for(given)
     sheets, facts, remarks = _sheets(given, format, reading, on_progress, {} if known is None else known)
     shown = "wandb" if format in ("csv", "jsonl") and _is_from_wandb(sheets) else format
-    return runs_in(sheets, reading.origin(str(path), shown, facts, remarks))
+    return runs_in(sheets, replace(reading.origin(str(path), shown, facts, remarks), in_percent=in_percent))
 
 
-def log_in(reader: LineReader, path: str, format: str, reading: Reading, run: str | None, remarks: list[str]) -> Log:
-    """The log of what a reader has been fed so far."""
+def runs_of(reader: LineReader, path: str, format: str, reading: Reading, in_percent: frozenset[str]) -> Runs:
+    """What a reader has been fed so far."""
     sheets = reader.sheets()
     shown = "wandb" if format in ("csv", "jsonl") and _is_from_wandb(sheets) else format
-    return runs_in(sheets, reading.origin(path, shown, reader.facts, [*reader.remarks, *remarks])).chosen(run)
+    origin = reading.origin(path, shown, reader.facts, reader.remarks)
+    return runs_in(sheets, replace(origin, in_percent=in_percent))
 
 
 def runs_in(sheets: list[Sheet], origin: Origin) -> Runs:
@@ -153,10 +179,16 @@ def _sheets(
         if format == "trainer_state":
             with open_log(path) as file:
                 return trainer_state(file.read(), str(path))
+        if format == "json":
+            with open_log(path) as file:
+                read = document_reader(file.read(), str(path), reading.columns)
+            return read.sheets(), read.facts, read.remarks
         reader = reading.reader(str(path), format, path.stat().st_size)
+        n_nul = 0
         for chunk in _chunks(path, on_progress):
-            reader.feed(chunk)
-    return reader.sheets(), reader.facts, reader.remarks
+            n_nul += chunk.count(b"\0")
+            reader.feed(without_holes(chunk))
+    return reader.sheets(), reader.facts, [*reader.remarks, *about_holes(n_nul)]
 
 
 def _chunks(path: Path, on_progress: Progress | None) -> Iterator[bytes]:

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from traincast.convergence.counting import count
 from traincast.convergence.logs.clock import never_back
-from traincast.convergence.logs.log import FloatArray, Series
-from traincast.convergence.logs.names import Metric, is_percent, is_share
+from traincast.convergence.logs.log import Divergence, FloatArray, Series
+from traincast.convergence.logs.names import Metric, is_share
+from traincast.convergence.logs.percent import is_neither
 from traincast.convergence.logs.running_mean import in_epoch, is_running_mean
 
 
@@ -41,7 +43,7 @@ class Axis:
 
 
 def series_of(
-    column: FloatArray, axis: Axis, *, name: str, metric: Metric, split: str
+    column: FloatArray, axis: Axis, *, name: str, metric: Metric, split: str, in_percent: bool = False
 ) -> tuple[Series | None, list[str]]:
     """The column's series and what was done to it; None if no cell has a finite number."""
     remarks: list[str] = []
@@ -50,18 +52,20 @@ def series_of(
         column, axis = column[is_there], axis.at(is_there)
     is_finite = np.isfinite(column)
     n_not_finite = len(column) - int(np.count_nonzero(is_finite))
-    first_bad = None
+    first_bad, divergence = None, None
     if n_not_finite:
         first_bad = float(axis.steps[np.argmin(is_finite)])
-        remarks.append(
-            f"'{name}' is not finite in {n_not_finite} rows, first at {axis.unit} {first_bad:g}: they are left out."
-        )
+        divergence = _divergence(is_finite, axis)
+        rows, they = ("one row", "it is") if n_not_finite == 1 else (f"{n_not_finite:,} rows", "they are")
+        first = "" if n_not_finite == 1 else "first "
+        where = f"{first}at {axis.unit} {count(first_bad, axis.unit)}"
+        remarks.append(f"'{name}' is not finite in {rows}, {where}: {they} left out.")
         column, axis = column[is_finite], axis.at(is_finite)
     if not len(column):
         return None, remarks
     column, axis = _means_of_repeats(column, axis, name, remarks)
     if is_share(metric.metric):
-        column = _fractions(column, name, remarks)
+        column = _fractions(column, name, remarks, in_percent=in_percent)
     column, axis, kind = _kept_by_kind(column, axis, name, metric, split, remarks)
     series = Series(
         name=name,
@@ -74,8 +78,25 @@ def series_of(
         kind=kind,
         n_not_finite=n_not_finite,
         first_not_finite_step=first_bad,
+        in_percent=in_percent,
+        divergence=divergence,
     )
     return series, remarks
+
+
+def _divergence(is_finite: NDArray[np.bool_], axis: Axis) -> Divergence | None:
+    """The rows after the last finite one."""
+    n_rows = int(np.argmax(is_finite[::-1]))
+    if not n_rows:
+        return None
+    clock = np.zeros(0) if axis.seconds is None else axis.seconds[-n_rows:]
+    known_s = clock[np.isfinite(clock)]
+    return Divergence(
+        first_step=float(axis.steps[-n_rows]),
+        last_step=float(axis.steps[-1]),
+        n_rows=n_rows,
+        last_s=float(known_s.max()) if len(known_s) else None,
+    )
 
 
 def _means_of_repeats(column: FloatArray, axis: Axis, name: str, remarks: list[str]) -> tuple[FloatArray, Axis]:
@@ -90,17 +111,15 @@ def _means_of_repeats(column: FloatArray, axis: Axis, name: str, remarks: list[s
     return means, axis.at(ends)
 
 
-def _fractions(column: FloatArray, name: str, remarks: list[str]) -> FloatArray:
-    highest = float(column.max())
-    if highest <= 1.0001 and not is_percent(name):
-        return column
-    if highest > 100.01:
+def _fractions(column: FloatArray, name: str, remarks: list[str], *, in_percent: bool) -> FloatArray:
+    if in_percent:
+        remarks.append(f"'{name}' is in percent: it is kept as a fraction.")
+        return column / 100
+    if is_neither(highest := float(column.max())):
         remarks.append(
             f"'{name}' goes up to {highest:g}, which is neither a fraction nor a percentage: it is kept as it is."
         )
-        return column
-    remarks.append(f"'{name}' is in percent: it is kept as a fraction.")
-    return column / 100
+    return column
 
 
 def _kept_by_kind(

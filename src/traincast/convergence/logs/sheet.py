@@ -39,6 +39,7 @@ class Sheet:
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # columns of text: phase, run
     split: str | None = None
     resumed: tuple[int, ...] = ()  # rows before which the log was begun anew
+    unread: tuple[str, ...] = ()  # columns that are no number we use
 
     @property
     def n_rows(self) -> int:
@@ -49,7 +50,8 @@ class Sheet:
     def rows(self, is_chosen: NDArray[np.bool_], *, split: str | None = None) -> Sheet:
         """Some of the rows."""
         positions = np.concatenate(([0], np.cumsum(is_chosen)))
-        return Sheet(
+        return replace(
+            self,
             columns={name: column[is_chosen] for name, column in self.columns.items()},
             words={name: tuple(np.array(texts, object)[is_chosen]) for name, texts in self.words.items()},
             split=split or self.split,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from traincast.convergence.logs import names
@@ -21,11 +23,6 @@ def by_panel_run(sheet: Sheet) -> list[Sheet]:
             metric: sheet.columns[name] for name, (of_run, metric) in found.items() if of_run == run
         }
         is_there = ~np.isnan(np.array(list(own.values()))).all(axis=0)
-        whole = Sheet(
-            columns={**common, **own},
-            words={**sheet.words, "run": (run,) * sheet.n_rows},
-            split=sheet.split,
-            resumed=sheet.resumed,
-        )
+        whole = replace(sheet, columns={**common, **own}, words={**sheet.words, "run": (run,) * sheet.n_rows})
         sheets.append(whole.rows(is_there))
     return sheets

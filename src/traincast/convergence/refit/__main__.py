@@ -26,7 +26,7 @@ def main() -> None:
     n_sources = len({run.source for run in runs})
     today = datetime.datetime.now(tz=datetime.UTC).date()
     provenance = f"{len(drops)} drops of {len(runs)} curves from {n_sources} sources, {today}"
-    priors = fit_priors(drops, provenance)
+    priors = fit_priors(drops, runs, provenance)
     write_file(given.output, json.dumps(priors.to_dict(), indent=1) + "\n")
     sys.stdout.write(f"Wrote {given.output}: {priors}\n")
 

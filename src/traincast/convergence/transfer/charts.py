@@ -56,7 +56,7 @@ def curve_chart(
     steps = _steps(transferred)
     lines = {name: law(steps) for name, law in others.items()}
     dots = tuple(_dots(name, *points) for name, points in (logged or {}).items())
-    title = f"Loss of {transferred.n_layers:,} {transferred.size_name} before it runs"
+    title = f"Loss of {transferred.sized} before it runs"
     return _by_step(title, "loss", (*dots, _banded(transferred, steps), *_lines(lines, steps)), unit=unit)
 
 

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from traincast.convergence.counting import of_all
 from traincast.convergence.transfer.table import Row, number, read_rows
 from traincast.errors import FileFormatError, InputError
 
 EPOCHS = ("epochs", "epochs_to_target", "epoch_to_92acc")  # any of these headers
-DEPTH = ("num_layers", "depth", "layers", "n_layers")
+DEPTH = ("depth", "num_layers", "layers", "n_layers")
 _HARDWARE = ("gpu", "hardware", "device")
 _STEPS_OF_EPOCH = 1_000  # as far as a degenerate fit is told from a good one
 PARAMETERS = ("b0", "b1", "b2")
@@ -49,7 +50,7 @@ class Fit:
 
 
 def read_fits(path: str | Path, *, split: str | None = None) -> tuple[Fit, ...]:
-    """Rows of a table with model, num_layers, b0, b1, b2, and where known family, gpu, split and epochs.
+    """Rows of a table with model, depth, b0, b1, b2, and where known family, gpu, split and epochs.
 
     `split` chooses among rows of training and of validation.
     """
@@ -76,7 +77,8 @@ def usable(fits: Sequence[Fit]) -> tuple[tuple[Fit, ...], tuple[str, ...]]:
             f"A transfer needs fits of 2 models or more; of these {len(fits)} rows it can use {len(kept)}."
         )
     models = ", ".join(sorted({fit.model for fit in fits if fit.is_degenerate}))
-    return kept, (f"{n_lost} of {len(fits)} rows are degenerate fits and left out ({models}).",) if n_lost else ()
+    many = of_all(n_lost, len(fits), "rows", "is a degenerate fit", "are degenerate fits")
+    return kept, (f"{many} and left out ({models}).",) if n_lost else ()
 
 
 def fit_of(
@@ -88,15 +90,16 @@ def fit_of(
     counts_epochs: bool = False,
 ) -> Fit:
     """A row as a fit. `size` is the column that tells models apart, if not a depth; `found` are numbers from a log."""
-    model = _cell(where, line, ("model",))
-    text = _cell(where, line, (size,) if size else DEPTH)
-    n_layers = number(where, size or DEPTH[0], text)
+    _, model = _cell(where, line, ("model",))
+    names = DEPTH if size is None else (size, *DEPTH) if size in DEPTH else (size,)
+    name, text = _cell(where, line, names)
+    n_layers = number(where, name, text)
     if not n_layers.is_integer():
-        raise FileFormatError(f"{where}: {size or DEPTH[0]} should be a whole number, not {text}.")
+        raise FileFormatError(f"{where}: {name} should be a whole number, not {text}.")
     known = dict(found or {})
     for name in PARAMETERS:
         if name not in known:
-            known[name] = number(where, name, _cell(where, line, (name,)))
+            known[name] = number(where, *_cell(where, line, (name,)))
     epochs = next((line[name] for name in EPOCHS if line.get(name)), None)
     if epochs is not None:
         known["epochs"] = number(where, "epochs", epochs)
@@ -113,10 +116,13 @@ def fit_of(
         raise FileFormatError(f"{where}: {error}") from None
 
 
-def _cell(where: str, line: Row, names: Sequence[str]) -> str:
-    found = next((line[name] for name in names if line.get(name)), None)
+def _cell(where: str, line: Row, names: Sequence[str]) -> tuple[str, str]:
+    """The first of these columns that has something in it: its name, and that."""
+    found = next(((name, line[name]) for name in names if line.get(name)), None)
     if found is None:
+        has = ", ".join(name for name, cell in line.items() if cell) or "nothing"
         raise FileFormatError(
-            f"{where}: there is no {names[0]}; a row needs model, {DEPTH[0]}, b0, b1 and b2, or a log."
+            f"{where}: there is no {names[0]}; a row needs model, depth or the size that is asked for, and b0, b1, b2 "
+            f"or a log; it has {has}."
         )
     return found

@@ -15,6 +15,7 @@ from traincast.convergence.transfer.fits import Fit, usable
 from traincast.convergence.transfer.hardware import HardwareTest, hardware_test
 from traincast.convergence.transfer.siblings import Siblings
 from traincast.errors import InputError
+from traincast.units import show_things
 
 Floats = NDArray[np.float64]
 QUANTITIES = ("b0", "b1", "epochs")
@@ -82,6 +83,12 @@ class Transferred:
             "warnings": list(self.warnings),
         }
 
+    @property
+    def sized(self) -> str:
+        """'50 layers', '1 layer'; what another column counts has its name."""
+        is_one_layer = self.n_layers == 1 and self.size_name == "layers"
+        return "1 layer" if is_one_layer else f"{self.n_layers:,} {self.size_name}"
+
     def _repr_html_(self) -> str:
         from traincast.report.notebook import to_notebook
 
@@ -89,7 +96,8 @@ class Transferred:
             (name, *(f"{value:.4g}" for value in (one.value, one.low, one.high)))
             for name, one in self.estimates.items()
         ]
-        title = f"{self.family}, {self.n_layers} {self.size_name}, from {self.n_rows} runs of {self.n_models} models"
+        runs, models = show_things(self.n_rows, "run"), show_things(self.n_models, "model")
+        title = f"{self.family}, {self.sized}, from {runs} of {models}"
         return to_notebook(title, rows, header=("", "p50", "p10", "p90"), notes=self.warnings)
 
 

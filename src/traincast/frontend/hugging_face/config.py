@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from traincast.errors import CaptureError, FileFormatError, InputError, MissingExtraError, UnknownModelError
-from traincast.frontend.hugging_face import experts, inputs, values
+from traincast.frontend.hugging_face import experts, inputs, sizes, values
 from traincast.frontend.step import TrainingStep
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ def read_config(
     if head is not None and head not in HEADS:
         raise InputError(f"No head named '{head}' for {path}; the heads are {', '.join(HEADS)}.")
     config = _build_config(transformers, settings, path)
+    sizes.check_sizes(config, path)
     task, model_class = _choose_class(transformers, config, head, path)
     size = inputs.InputSizes(seqlen=seqlen, image_size=image_size, n_classes=n_classes)
     inputs.prepare_config(config, model_class, task, size)

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from traincast.errors import UnknownModelError, close_names
-from traincast.frontend.models.zoo_model import LossName, Option, ZooModel
+from traincast.frontend.models.zoo_model import MOST, LossName, Option, ZooModel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -70,7 +70,7 @@ def fixed_images(size: int, *, smallest: int, n_classes: int = 1000, multiple_of
     return {"n_classes": Option(default=n_classes), "image_size": image_size}
 
 
-def tokens(seqlen: int, *, at_least: int = 1, at_most: int | None = None) -> dict[str, Option]:
+def tokens(seqlen: int, *, at_least: int = 1, at_most: int = MOST) -> dict[str, Option]:
     return {"seqlen": Option(default=seqlen, at_least=at_least, at_most=at_most, in_module=False)}
 
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 LossName = Literal["labels", "binary", "next-token", "span"]
 
+MOST = 10**6  # of classes, pixels a side or tokens: no shape leaves int64
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
@@ -26,7 +28,7 @@ class Option:
 
     default: int | str
     at_least: int = 1
-    at_most: int | None = None
+    at_most: int = MOST
     multiple_of: int = 1
     choices: tuple[str, ...] = ()
     in_module: bool = True
@@ -36,17 +38,14 @@ class Option:
             return value in self.choices
         if not isinstance(value, int) or isinstance(value, bool):
             return False
-        largest = value if self.at_most is None else self.at_most
-        return self.at_least <= value <= largest and value % self.multiple_of == 0
+        return self.at_least <= value <= self.at_most and value % self.multiple_of == 0
 
     @property
     def allowed(self) -> str:
         if self.choices:
             return f"one of {', '.join(self.choices)}"
         number = f"a multiple of {self.multiple_of}" if self.multiple_of > 1 else "a whole number"
-        if self.at_most is None:
-            return f"{number} of at least {self.at_least}"
-        return f"{number} from {self.at_least} to {self.at_most}"
+        return f"{number} from {self.at_least:,} to {self.at_most:,}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

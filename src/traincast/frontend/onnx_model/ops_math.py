@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.nn import functional
 
-from traincast.frontend.onnx_model.values import ints, is_host, number, operands, tensors, torch_dtype
+from traincast.frontend.onnx_model.values import axis_of, ints, is_host, number, operands, tensors, torch_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,8 +74,8 @@ def _cast(node: Node, x: Any) -> Any:
 def _softmax(function: Callable[..., Any]) -> Callable[..., Any]:
     def op(node: Node, x: Any) -> Any:
         if node.opset >= 13:
-            return function(x, dim=node.get("axis", -1))
-        axis = node.get("axis", 1) % x.dim()
+            return function(x, dim=axis_of(node, node.get("axis", -1), x.dim()))
+        axis = axis_of(node, node.get("axis", 1), x.dim())
         if axis == x.dim() - 1:
             return function(x, dim=-1)
         return function(x.flatten(axis), dim=-1).view(x.shape)  # before opset 13: over all axes from there
@@ -90,7 +90,7 @@ def _reduction(function: Callable[..., Any]) -> Callable[..., Any]:
             if node.get("noop_with_empty_axes", 0):
                 return x
             chosen = range(x.dim())
-        return function(x, tuple(axis % x.dim() for axis in chosen), bool(node.get("keepdims", 1)))
+        return function(x, tuple(axis_of(node, axis, x.dim()) for axis in chosen), bool(node.get("keepdims", 1)))
 
     return op
 

@@ -9,7 +9,7 @@ import torch
 from torch.nn import functional
 
 from traincast.errors import CaptureError
-from traincast.frontend.onnx_model.values import as_tensor, ints, is_host, number, tensors
+from traincast.frontend.onnx_model.values import as_tensor, axis_of, ints, is_host, number, tensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +37,7 @@ def _transpose(node: Node, x: Any) -> Any:
 
 def _flatten(node: Node, x: Any) -> Any:
     axis = node.get("axis", 1)
-    axis = axis + x.dim() if axis < 0 else axis
+    axis = axis if axis == x.dim() else axis_of(node, axis, x.dim())
     if axis == 1:
         return x.flatten(1) if x.dim() > 1 else x.unsqueeze(1)
     rows = int(np.prod(x.shape[:axis], dtype=np.int64))
@@ -46,7 +46,7 @@ def _flatten(node: Node, x: Any) -> Any:
 
 def _axes(node: Node, axes: Any, n_dims: int) -> list[int] | None:
     chosen = node.get("axes") if axes is None else ints(axes, f"The axes of '{node.name}'")
-    return None if chosen is None else sorted(axis % n_dims for axis in chosen)
+    return None if chosen is None else sorted(axis_of(node, axis, n_dims) for axis in chosen)
 
 
 def _squeeze(node: Node, x: Any, axes: Any = None) -> Any:
@@ -82,7 +82,7 @@ def _slice(node: Node, x: Any, *given: Any) -> Any:
     axes = ints(given[2], "axes") if len(given) > 2 and given[2] is not None else node.get("axes")
     steps = ints(given[3], "steps") if len(given) > 3 and given[3] is not None else [1] * len(starts)
     for axis, start, end, step in zip(axes or range(len(starts)), starts, ends, steps, strict=True):
-        x = _slice_axis(x, axis % x.dim(), (start, end, step))
+        x = _slice_axis(x, axis_of(node, axis, x.dim()), (start, end, step))
     return x
 
 
@@ -113,7 +113,7 @@ def _pad(node: Node, x: Any, pads: Any = None, value: Any = None, axes: Any = No
     ]
     sizes = (node.get("pads") or node.get("paddings")) if pads is None else ints(pads, f"The pads of '{node.name}'")
     fill = node.get("value", 0.0) if value is None else number(value, f"The padding value of '{node.name}'")
-    chosen = range(x.dim()) if axes is None else [axis % x.dim() for axis in ints(axes, "axes")]
+    chosen = range(x.dim()) if axes is None else [axis_of(node, axis, x.dim()) for axis in ints(axes, "axes")]
     before_after = {axis: (sizes[i], sizes[i + len(sizes) // 2]) for i, axis in enumerate(chosen)}
     flat = [size for axis in reversed(range(x.dim())) for size in before_after.get(axis, (0, 0))]
     while len(flat) > 2 and flat[-2:] == [0, 0]:
@@ -124,7 +124,7 @@ def _pad(node: Node, x: Any, pads: Any = None, value: Any = None, axes: Any = No
 def _gather(node: Node, x: Any, indices: Any) -> Any:
     if is_host(x):
         x = as_tensor(x, indices)
-    axis = node.get("axis", 0) % x.dim()
+    axis = axis_of(node, node.get("axis", 0), x.dim())
     if is_host(indices) and indices.ndim == 0:
         return x.select(axis, int(indices))
     if is_host(indices):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from traincast.errors import CaptureError, DataDependentError
+
+if TYPE_CHECKING:
+    from traincast.frontend.onnx_model.graph import Node
 
 
 def is_host(value: Any) -> bool:
@@ -42,6 +45,13 @@ def ints(value: Any, what: str) -> list[int]:
     if isinstance(value, torch.Tensor):
         raise DataDependentError(f"{what} is computed from the values of a tensor, which a capture does not have.")
     return [int(item) for item in np.asarray(value).reshape(-1)]
+
+
+def axis_of(node: Node, axis: int, n_dims: int) -> int:
+    """The axis of a tensor with so many, counted from its first; one that it does not have is a broken file."""
+    if not -n_dims <= axis < n_dims:
+        raise CaptureError(f"The {node.op} '{node.name}' asks for axis {axis} of a tensor that has {n_dims}.")
+    return axis % n_dims
 
 
 def number(value: Any, what: str) -> Any:

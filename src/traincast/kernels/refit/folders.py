@@ -25,6 +25,10 @@ _DATA_FILES = (
 
 def check_folders(data: Path, traces: Path) -> None:
     """One sentence where the measurements or the traces are not there."""
+    if not data.is_dir():
+        raise InputError(
+            f"There is no folder '{data}': --data is the folder of public measurements, with ops/, e2e/ and layers/."
+        )
     missing = [name for name in _DATA_FILES if not (data / name).is_file()]
     if missing:
         more = f" and {len(missing) - 1} more files" if len(missing) > 1 else ""

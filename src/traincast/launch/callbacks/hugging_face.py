@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from traincast.convergence.asked import Asked
 from traincast.errors import MissingExtraError
 from traincast.launch.callbacks.reporter import Reporter, Tell, columns_of
 
@@ -17,16 +18,19 @@ except ImportError as error:
 class ForecastCallback(TrainerCallback):  # type: ignore[misc]  # transformers is not read by the type checker
     """Writes a row whenever the Trainer logs, and tells every `every_s` seconds when the run will be done."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (what is asked of the run, and who is told)
         self,
         path: str | Path = "traincast.csv",
         *,
         target: float | None = None,
         metric: str | None = None,
+        split: str | None = None,
+        usd_per_hour: float | None = None,
         every_s: float = 30.0,
         tell: Tell | None = None,
     ) -> None:
-        self._reporter = Reporter(path, target=target, metric=metric, every_s=every_s, tell=tell)
+        asked = Asked(target=target, metric=metric, split=split, usd_per_hour=usd_per_hour)
+        self._reporter = Reporter(path, asked, every_s=every_s, tell=tell)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if state.is_world_process_zero:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from traincast.convergence.asked import Asked
 from traincast.errors import InputError, MissingExtraError
 from traincast.launch.callbacks.reporter import Reporter, Tell, columns_of
 
@@ -24,20 +25,23 @@ class ForecastCallback(Callback):  # type: ignore[misc]  # keras is not read by 
     Keras reports means since the start of the epoch; a row has the mean since the row before it.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (what is asked of the run, and who is told)
         self,
         path: str | Path = "traincast.csv",
         *,
         every_steps: int = 20,
         target: float | None = None,
         metric: str | None = None,
+        split: str | None = None,
+        usd_per_hour: float | None = None,
         every_s: float = 30.0,
         tell: Tell | None = None,
     ) -> None:
         super().__init__()
         if every_steps < 1:
             raise InputError(f"A row is written every 1 step or more, not every {every_steps}.")
-        self._reporter = Reporter(path, target=target, metric=metric, every_s=every_s, tell=tell)
+        asked = Asked(target=target, metric=metric, split=split, usd_per_hour=usd_per_hour)
+        self._reporter = Reporter(path, asked, every_s=every_s, tell=tell)
         self._every_steps = every_steps
         self._epoch, self._step, self._first_step = 0, 0, 0
         self._n_batches = 0  # in the mean of the row before, of this epoch

@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from traincast.convergence.asked import Asked
 from traincast.errors import MissingExtraError
 from traincast.launch.callbacks.reporter import Reporter, Tell, columns_of
 
@@ -25,17 +26,20 @@ class ForecastCallback(_lightning.Callback):  # type: ignore[name-defined,misc] 
     The training loss is what `training_step` returns; the rest is what the module logs.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (what is asked of the run, and who is told)
         self,
         path: str | Path = "traincast.csv",
         *,
         target: float | None = None,
         metric: str | None = None,
+        split: str | None = None,
+        usd_per_hour: float | None = None,
         every_s: float = 30.0,
         tell: Tell | None = None,
     ) -> None:
         super().__init__()
-        self._reporter = Reporter(path, target=target, metric=metric, every_s=every_s, tell=tell)
+        asked = Asked(target=target, metric=metric, split=split, usd_per_hour=usd_per_hour)
+        self._reporter = Reporter(path, asked, every_s=every_s, tell=tell)
         self._last_step = 0
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:

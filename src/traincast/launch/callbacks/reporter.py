@@ -6,6 +6,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import SupportsFloat
 
@@ -18,6 +19,7 @@ from traincast.errors import TraincastError
 from traincast.launch.callbacks.run_log import RunLog
 
 Tell = Callable[[str], None]
+_NOTHING_ELSE = Asked()
 _COLUMN_OF = {
     ("loss", "train"): "train_loss",
     ("accuracy", "train"): "train_acc",
@@ -38,19 +40,21 @@ def columns_of(metrics: Mapping[str, SupportsFloat]) -> dict[str, float]:
 
 
 class Reporter:
-    """One run: its log, and a line with the forecast every `every_s` seconds. A run never ends because of it."""
+    """One run: its log, and a line with the forecast every `every_s` seconds. A run never ends because of it.
+
+    What is `asked` needs no length: the framework says it.
+    """
 
     def __init__(
         self,
         path: str | Path,
+        asked: Asked = _NOTHING_ELSE,
         *,
-        target: float | None = None,
-        metric: str | None = None,
         every_s: float = 30.0,
         tell: Tell | None = None,
     ) -> None:
         self._path = Path(path)
-        self._target, self._metric = target, metric
+        self._asked = asked
         self._every_s = every_s
         self._tell = tell or _print
         self._log: RunLog | None = None
@@ -93,7 +97,7 @@ class Reporter:
         try:
             log = self._follower.poll()
             if log is not None:
-                asked = Asked(target=self._target, metric=self._metric, total_steps=self._total_steps)
+                asked = replace(self._asked, total_steps=self._total_steps)
                 self._tell(f"traincast: {line_of(status_of(log, asked))}")
         except Exception as error:  # noqa: BLE001  # whatever it is: a forecast is not worth a training run
             self._tell(f"traincast: {error}")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import torch
 
-from traincast.measurement.environment import read_environment
+from traincast.errors import InputError
+from traincast.measurement.environment import Environment, read_environment
 from traincast.measurement.processes.group import Group
 from traincast.measurement.processes.link_fit import fit_link
 from traincast.measurement.processes.link_result import AllReduceMeasurement, AllReduceRow
@@ -27,8 +30,12 @@ def run_all_reduces(
     sizes_bytes: Sequence[int] = SIZES_BYTES,
     n_rounds: int = N_ROUNDS,
     on_progress: Callable[[int, int], None] | None = None,
+    on_round: Callable[[AllReduceMeasurement], None] | None = None,
 ) -> AllReduceMeasurement:
-    """All sizes in every round, so that all see the same machine. Each process gets the same answer."""
+    """All sizes in every round, so that all see the same machine. Each process gets the same answer.
+
+    `on_round` hears what is known after each round but the last.
+    """
     check_count(group.n_processes)
     environment = read_environment(group.device)  # before the run, whose own load it would show otherwise
     tensors = [torch.zeros(n_bytes // 4, device=group.device) for n_bytes in sizes_bytes]
@@ -40,9 +47,18 @@ def run_all_reduces(
                 taken_s.append(mean_call_s(group, [tensor], n_calls))
         if on_progress is not None:
             on_progress(number + 1, n_rounds)
-    slowest_s = [
-        [max(each) for each in zip(*of_all, strict=True)] for of_all in zip(*group.gather(rounds_s), strict=True)
-    ]
+        of_all = group.gather(rounds_s)
+        if on_round is not None and number + 1 < n_rounds:
+            with contextlib.suppress(InputError):  # a few rounds may tell no bandwidth yet
+                on_round(replace(_result(group, sizes_bytes, of_all, environment), is_partial=True))
+    return _result(group, sizes_bytes, of_all, environment)
+
+
+def _result(
+    group: Group, sizes_bytes: Sequence[int], of_all: Sequence[Sequence[Sequence[float]]], environment: Environment
+) -> AllReduceMeasurement:
+    """From the rounds of all processes, by size; the slowest process counts."""
+    slowest_s = [[max(each) for each in zip(*of_size, strict=True)] for of_size in zip(*of_all, strict=True)]
     return AllReduceMeasurement(
         n_processes=group.n_processes,
         backend=group.backend,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -50,8 +50,12 @@ def run_ddp(  # noqa: PLR0913  (the options of a measured step)
     precision: str = "fp32",
     n_steps: int | None = None,
     on_progress: Callable[[int, int], None] | None = None,
+    on_round: Callable[[ProcessesMeasurement], None] | None = None,
 ) -> ProcessesMeasurement:
-    """Steps of the global batch, `n_steps` or a few more of each way (None: as many as tell). All get the answer."""
+    """Steps of the global batch, `n_steps` or a few more of each way (None: as many as tell). All get the answer.
+
+    `on_round` hears what is known after each round but the last.
+    """
     share = share_of(batch_size, group.n_processes)
     check_count_of("steps", n_steps)
     if not any(weight.requires_grad for weight in runnable.module.parameters()):
@@ -62,12 +66,15 @@ def run_ddp(  # noqa: PLR0913  (the options of a measured step)
     warm_up_s = loop.run("step", N_WARM_UP).sum(axis=1)
     if n_steps is None:
         n_steps = _steps_that_tell(max(group.gather(float(warm_up_s.min()))))
-    return _result(
-        loop.rounds(math.ceil(n_steps / N_ROUNDS), on_progress or (lambda n_done, n_to_do: None)),
-        loop,
-        environment,
-        {"model": runnable.name, "batch_size": batch_size, "optimizer": optimizer, "precision": precision},
-    )
+    asked = {"model": runnable.name, "batch_size": batch_size, "optimizer": optimizer, "precision": precision}
+    for number, found in enumerate(loop.rounds(math.ceil(n_steps / N_ROUNDS)), start=1):
+        known = _result(found, loop, environment, asked)
+        if on_progress is not None:
+            on_progress(number, N_ROUNDS)
+        if on_round is not None and number < N_ROUNDS:
+            stopped = f"It was stopped after {number} of {N_ROUNDS} rounds."
+            on_round(replace(known, is_partial=True, warnings=(stopped, *known.warnings)))
+    return known
 
 
 class Loop:
@@ -98,12 +105,15 @@ class Loop:
     def has_buffers(self) -> bool:
         return any(True for _ in self._bare.buffers())
 
-    def rounds(self, n_steps: int, tell: Callable[[int, int], None]) -> dict[str, list[Any]]:
-        """For each way, the seconds of the steps of each round by phase; and of the gradients' all-reduce."""
+    def rounds(self, n_steps: int) -> Iterator[dict[str, list[Any]]]:
+        """For each way, the seconds of the steps of each round by phase; and of the gradients' all-reduce.
+
+        After each round, with those before.
+        """
         found: dict[str, list[Any]] = {}
         gradients = [torch.zeros(n_bytes // 4, device=self.group.device) for n_bytes in self.bucket_bytes]
         large = torch.zeros(_LARGE_BYTES // 4, device=self.group.device)
-        for number in range(1, N_ROUNDS + 1):
+        for _ in range(N_ROUNDS):
             for way in ("step", "compute", "crowded"):
                 self.group.barrier()
                 found.setdefault(way, []).append(self.run(way, 1 + n_steps)[1:])
@@ -112,8 +122,7 @@ class Loop:
                 found.setdefault("alone", []).append(self.run("alone", 1 + n_steps)[1:])
             found.setdefault("all_reduce", []).append(mean_call_s(self.group, gradients, 3))
             found.setdefault("large", []).append(mean_call_s(self.group, [large], 1))
-            tell(number, N_ROUNDS)
-        return found
+            yield found
 
     def run(self, way: str, n_steps: int) -> Any:
         """Seconds, one row a step and one column a phase."""

@@ -39,6 +39,7 @@ class AllReduceMeasurement:
     rows: tuple[AllReduceRow, ...]
     link: LinkFit
     environment: Environment
+    is_partial: bool = False  # it was stopped before all rounds were made
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -56,6 +57,7 @@ class AllReduceMeasurement:
             "latency_s": self.link.latency_s.to_dict(),
             "link_bytes_per_s": self.link.bytes_per_s.to_dict(),
             "environment": self.environment.to_dict(),
+            "is_partial": self.is_partial,
         }
 
     @classmethod
@@ -74,4 +76,5 @@ class AllReduceMeasurement:
                 bytes_per_s=Summary.from_dict(data["link_bytes_per_s"]),
             ),
             environment=Environment.from_dict(data["environment"]),
+            is_partial=bool(data.get("is_partial", False)),
         )

@@ -60,6 +60,7 @@ class ProcessesMeasurement:
     peak_bus_bytes_per_s: float  # of one large message, in the same run
     environment: Environment
     warnings: tuple[str, ...] = ()
+    is_partial: bool = False  # it was stopped before all rounds were made
 
     @property
     def step_s(self) -> float:
@@ -115,7 +116,7 @@ class ProcessesMeasurement:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ProcessesMeasurement:
-        fields = {name: data[name] for name in cls.__dataclass_fields__}
+        fields = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
         for name in ("step", "compute", "crowded", "alone", "exposed", "all_reduce"):
             fields[name] = Summary.from_dict(fields[name])
         fields["phases"] = {name: Summary.from_dict(each) for name, each in fields["phases"].items()}

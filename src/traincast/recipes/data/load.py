@@ -13,6 +13,7 @@ from traincast.recipes.data.image_folder import read_image_folder
 from traincast.recipes.data.images import ImageDataset
 
 _NAMES = ("digits", "cifar10")
+_MOST_SIDE = 8192  # pixels: one image is then 768 MiB as the step takes it
 _KINDS = "'digits', 'cifar10' (or the path of its archive or folder), or the path of an image folder"
 
 
@@ -23,6 +24,8 @@ def load_dataset(
 
     'cifar10' is read from the cache; `download` fetches it there first where it is missing.
     """
+    if image_side is not None and image_side > _MOST_SIDE:
+        raise InputError(f"The side of an image should be at most {_MOST_SIDE:,} pixels, not {image_side:,}.")
     if text == "digits":
         return read_digits(image_side=image_side)
     path = _downloaded(download, on_progress) if text == "cifar10" else Path(text).expanduser()

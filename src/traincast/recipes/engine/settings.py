@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import torch
 
-from traincast.errors import InputError
+from traincast.errors import InputError, ParameterError
 from traincast.recipes.data.augmentation import Augmentation
 from traincast.recipes.data.images import ImageDataset
 from traincast.recipes.usual import CHECKPOINT_S, Usual
@@ -51,11 +51,11 @@ class TrainSettings:
         if self.seed > _LARGEST_SEED:
             raise InputError(f"seed {self.seed} is too large: give at most {_LARGEST_SEED}.")
         if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
-            raise InputError(f"learning_rate cannot be {self.learning_rate!r}: give a number above 0.")
+            raise ParameterError("learning_rate", self.learning_rate, "give a number above 0")
         if not (math.isfinite(self.weight_decay) and self.weight_decay >= 0):
-            raise InputError(f"weight_decay cannot be {self.weight_decay!r}: give 0 or a number above.")
+            raise ParameterError("weight_decay", self.weight_decay, "give 0 or a number above")
         if not self.checkpoint_s >= 0:
-            raise InputError(f"checkpoint_s cannot be {self.checkpoint_s!r}: give 0 or seconds above.")
+            raise ParameterError("checkpoint_s", self.checkpoint_s, "give 0 or seconds above")
         if any(not 0 < share < 1 for share in self.milestones) or list(self.milestones) != sorted(self.milestones):
             raise InputError(f"milestones {self.milestones} are not rising shares of the run: give 0.5,0.75 or none.")
         check_choice("optimizer", self.optimizer, tuple(name for name in OPTIMIZERS if name != "none"))
@@ -113,4 +113,4 @@ def check_device(device: str) -> None:
 
 def check_whole(name: str, value: object, *, at_least: int) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < at_least:
-        raise InputError(f"{name} cannot be {value!r}: give a whole number of at least {at_least}.")
+        raise ParameterError(name, value, f"give a whole number of at least {at_least}")

@@ -38,6 +38,7 @@ class Stage:
     reads: Batches | None = None
     reads_test: Batches | None = None
     device: str = "cpu"  # that it runs on here
+    n_runs: int = 1  # that the epochs are divided into, each with a log and a checkpoint of its own
 
     def __post_init__(self) -> None:
         if min(self.n_samples, self.n_epochs, self.batch_size) < 1:
@@ -84,6 +85,6 @@ def inference_stage(
 
 
 def example_of(images: LabeledImages) -> Callable[[int], Tensor]:
-    """A batch of that size, all zeros, on torch's default device."""
+    """A batch of that size without its pixels: a forecast needs the shape alone, however large the images are."""
     side = images.image_side
-    return lambda batch_size: torch.zeros(batch_size, 3, side, side)
+    return lambda batch_size: torch.empty(batch_size, 3, side, side, device="meta")

@@ -19,7 +19,7 @@ from traincast.errors import InputError
 from traincast.recipes.data.augmentation import Augmentation
 from traincast.recipes.data.images import ImageDataset
 from traincast.recipes.engine.progress import Progress
-from traincast.recipes.engine.settings import TrainSettings, settings_like
+from traincast.recipes.engine.settings import TrainSettings, check_whole, settings_like
 from traincast.recipes.engine.stages import Stage, inference_stage, train_stage
 from traincast.recipes.models import meta_model
 from traincast.recipes.passes import repeated
@@ -79,11 +79,11 @@ class TransferRecipe:
                 )
         if self.rates is not None and not self.rates:
             raise InputError("There is no learning rate to try.")
-        if self.n_seeds < 1:
-            raise InputError(f"{self.n_seeds} seeds are fewer than 1.")
+        check_whole("n_seeds", self.n_seeds, at_least=1)
         for setting in self.grid():
             self.settings(setting)  # raises at the first number that cannot be
         if self.weights is None:
+            check_whole("n_source_epochs", self.n_source_epochs, at_least=1)
             self.source_settings()
 
     @property

@@ -1,48 +1,28 @@
 // Joins the form, the API and the answers.
 
-import { choiceFromLink, fillForm, linkOf, MOST_PLACES, questionsOf, readForm, targetHint } from "./choice.js";
+import { call, onSlow, sentenceOf, upload } from "./calls.js";
+import {
+  choiceFromLink, fillForm, labelOf, linkOf, questionsOf, readForm, targetHint, targetOf, whyNoPlaces,
+} from "./choice.js";
 import { make, showAnswer, showHint, showProblem, waiting } from "./view.js";
 
 const byId = (id) => document.getElementById(id);
-const form = byId("choice"), status = byId("status"), logForm = byId("log-form");
+const form = byId("choice"), status = byId("status"), logForm = byId("log-form"), results = byId("results");
 const answerPlace = (name) => byId(name).querySelector(".answer");
+const MODEL_FILE = /\.(onnx|trace)$|config\.json$/i; // what is dropped under another name is a log
 const LEADS = { plan: 0, explain: -1, converge: 0 }; // what to rent, what would help, when it is there
-let choice = choiceFromLink(location.search);
+const linked = choiceFromLink(location.search);
+let { choice } = linked;
 let asking = new AbortController();
 let reading = new AbortController(); // of a log
+const sending = { model: new AbortController(), log: new AbortController() }; // files that are uploaded to be kept
+let wrongPlaces = new Set();
 let logFile = null;
 let titles = new Map();
 let timer = 0;
 
-async function call(path, options) {
-  const reply = await fetch(path, options);
-  const isJson = reply.headers.get("content-type")?.startsWith("application/json");
-  const content = isJson ? await reply.json() : { error: `The server answered with status ${reply.status}.` };
-  if (!reply.ok) throw new Error(content.error);
-  return content;
-}
-
-// A sentence for what went wrong, or nothing where the question was taken back.
-function sentenceOf(error) {
-  if (error.name === "AbortError") return "";
-  return error instanceof TypeError ? "The server cannot be reached: is it still running?" : error.message;
-}
-
-// A running job goes on writing, and the browser does not send a file that has changed since it was chosen.
-async function contentOf(file) {
-  try {
-    return await file.arrayBuffer();
-  } catch {
-    throw new Error(`${file.name} has changed since it was chosen: choose it or drop it again.`);
-  }
-}
-
-async function upload(path, file, query, signal) {
-  return call(`${path}?${new URLSearchParams([["name", file.name], ...query])}`, {
-    method: "POST", signal, headers: { "Content-Type": "application/octet-stream" }, body: await contentOf(file) });
-}
-
-async function ask(name, question, signal) {
+// `known` is what the forecast could not be told for: it is not repeated in every section.
+async function ask(name, question, signal, known = "") {
   const place = answerPlace(name);
   if (!question.body) return showHint(place, question.why);
   waiting(place, true);
@@ -50,9 +30,11 @@ async function ask(name, question, signal) {
     const answer = await call(`api/${name}`, {
       method: "POST", signal, headers: { "Content-Type": "application/json" }, body: JSON.stringify(question.body) });
     if (!signal.aborted) showAnswer(place, answer, LEADS[name]);
+    return answer;
   } catch (error) {
     const sentence = sentenceOf(error);
-    if (sentence) showProblem(place, sentence);
+    if (sentence && sentence === known) showHint(place, "No answer, for the same reason as the forecast.");
+    else if (sentence) showProblem(place, sentence);
     if (sentence) throw error;
   } finally {
     if (signal === asking.signal) waiting(place, false); // else a newer question waits for this place
@@ -64,25 +46,37 @@ async function askAll() {
   asking.abort();
   asking = new AbortController();
   const { signal } = asking;
-  const { forecast, ...others } = questionsOf(choice);
   history.replaceState(null, "", linkOf(choice) + location.hash);
   status.textContent = "Working it out …";
-  const results = [await settled(ask("forecast", forecast, signal))];
+  const first = await settled(ask("forecast", questionsOf(choice).forecast, signal));
   if (signal.aborted) return;
+  takeForecast(first.answer);
+  const others = questionsOf(choice, choice.on.find((place) => !wrongPlaces.has(place)));
+  const found = [first], known = first.error && sentenceOf(first.error);
   for (const part of [["explain", "layers"], ["scale", "memory"], ["plan"]]) {
-    results.push(...await Promise.all(part.map((name) => settled(ask(name, others[name], signal)))));
+    found.push(...await Promise.all(part.map((name) => settled(ask(name, others[name], signal, known)))));
   }
   if (signal.aborted) return;
-  const problem = results.find(Boolean);
-  status.textContent = problem ? problem.message : `Answered for ${choice.name || choice.model}.`;
+  const problem = found.find((one) => one.error);
+  const without = wrongPlaces.size ? ` No answer for ${[...wrongPlaces].join(", ")}.` : "";
+  status.textContent = problem ? sentenceOf(problem.error) : `Answered for ${choice.name || choice.model}.${without}`;
 }
 
-const settled = (promise) => promise.then(() => null, (error) => error);
+const settled = (promise) => promise.then((answer) => ({ answer }), (error) => ({ error }));
+
+// Places that have no answer, and what the target was taken for.
+function takeForecast(answer) {
+  wrongPlaces = new Set(answer?.problems.map((one) => one.on));
+  showPlaces();
+  byId("curve-hint").textContent = targetHint(choice, answer?.data.forecasts[0].to_target?.metric);
+}
 
 function changed() {
   choice = readForm(form, choice);
+  byId("curve-hint").classList.remove("wrong");
   byId("model-title").textContent = choice.name ? "your upload" : titles.get(choice.model) ?? "";
   byId("curve-hint").textContent = targetHint(choice);
+  byId("forget-log").hidden = !choice.log;
   clearTimeout(timer);
   timer = setTimeout(() => (form.checkValidity() ? askAll() : tellInvalid()), 250);
 }
@@ -90,12 +84,16 @@ function changed() {
 // Old answers must not be taken for those to what the form says now.
 function tellInvalid() {
   asking.abort();
-  const field = [...form.elements].find((element) => element.willValidate && !element.validity.valid);
-  status.textContent = `${field.labels[0].firstChild.textContent.trim()}: ${field.validationMessage}`;
+  status.textContent = whatIsInvalid(form);
   showProblem(answerPlace("forecast"), status.textContent);
   for (const name of Object.keys(questionsOf(choice))) {
     if (name !== "forecast") showHint(answerPlace(name), "Asked once the form is complete.");
   }
+}
+
+function whatIsInvalid(fields) {
+  const field = [...fields.elements].find((element) => element.willValidate && !element.validity.valid);
+  return `${labelOf(field)}: ${field.validity.patternMismatch ? field.title : field.validationMessage}`;
 }
 
 function showPlaces() {
@@ -103,52 +101,77 @@ function showPlaces() {
     const button = make("button", { type: "button", "aria-label": `Remove ${name}`, text: "×" });
     button.addEventListener("click", () => {
       choice.on = choice.on.filter((other) => other !== name);
+      byId("place-hint").textContent = "";
       showPlaces();
       byId("place").focus();
       changed();
     });
-    return make("li", { text: name }, button);
+    return make("li", wrongPlaces.has(name) ? { text: name, class: "wrong" } : { text: name }, button);
   }));
 }
 
 function addPlace() {
-  const name = byId("place").value.trim();
-  if (!name) return;
-  if (!choice.on.includes(name) && choice.on.length >= MOST_PLACES) {
-    status.textContent = `At most ${MOST_PLACES} places are compared: remove one first.`;
+  const names = byId("place").value.split(/[,;]/).map((name) => name.trim()).filter(Boolean);
+  if (!names.length) return;
+  const places = [...new Set([...choice.on, ...names])];
+  const why = whyNoPlaces(places);
+  byId("place-hint").textContent = why;
+  if (why) {
+    status.textContent = why;
     return;
   }
-  if (!choice.on.includes(name)) choice.on = [...choice.on, name];
+  choice.on = places;
   byId("place").value = "";
   showPlaces();
   changed();
 }
 
-async function uploadModel(file) {
-  clearTimeout(timer);
-  asking.abort();
-  status.textContent = `Reading ${file.name} …`;
+// The server keeps the file; the newest one of a kind counts. What is wrong with it is told beside its field, and the
+// answers that are there stay, since they are those to what the form says.
+async function send(kind, file, hint) {
+  sending[kind].abort();
+  sending[kind] = new AbortController();
+  hint.classList.remove("wrong");
+  hint.textContent = status.textContent = `Reading ${file.name} …`;
   try {
-    const found = await upload("api/models", file, []);
-    choice = { ...choice, model: found.id, name: found.name };
-    form.elements.model.value = found.name;
-    changed();
+    return await upload(`api/${kind}s`, file, [], sending[kind].signal);
   } catch (error) {
-    status.textContent = sentenceOf(error);
-    showProblem(answerPlace("forecast"), sentenceOf(error));
+    if (!sentenceOf(error)) return null;
+    const before = kind === "log" && choice.log_name;
+    hint.classList.add("wrong");
+    hint.textContent = status.textContent = `${sentenceOf(error)}${before ? ` ${before} still counts.` : ""}`;
+    return null;
   }
 }
 
+async function uploadModel(file) {
+  const found = await send("model", file, byId("model-file-hint"));
+  if (!found) return;
+  byId("model-file-hint").textContent = "";
+  choice = { ...choice, model: found.id, name: found.name };
+  form.elements.model.value = found.name;
+  changed();
+}
+
 async function uploadCurve(file) {
-  byId("curve-hint").textContent = `Reading ${file.name} …`;
-  try {
-    const found = await upload("api/logs", file, []);
-    choice = { ...choice, log: found.id, log_name: found.name };
-    changed();
-  } catch (error) {
-    byId("curve-hint").textContent = sentenceOf(error);
-    status.textContent = sentenceOf(error);
-  }
+  const found = await send("log", file, byId("curve-hint"));
+  if (!found) return;
+  offerMetrics(found.metrics);
+  choice = { ...choice, log: found.id, log_name: found.name };
+  changed();
+}
+
+function forgetLog() {
+  choice = { ...choice, log: "", log_name: "" };
+  byId("curve-file").value = "";
+  byId("curve-file").focus();
+  changed();
+}
+
+// What the target can be of: what a log has, besides what every log may have.
+function offerMetrics(names) {
+  const select = form.elements.metric, known = [...select.options].map((option) => option.value);
+  select.append(...names.filter((name) => !known.includes(name)).map((name) => make("option", { text: name })));
 }
 
 async function readLog() {
@@ -157,12 +180,17 @@ async function readLog() {
   const { signal } = reading;
   choice = readForm(form, choice);
   const place = answerPlace("converge");
-  const fields = [...new FormData(logForm), ["target", choice.target], ["metric", choice.metric]];
-  showHint(place, `Reading ${logFile.name} …`);
+  const wrong = [logForm, form].find((fields) => !fields.checkValidity());
+  if (wrong) return showProblem(place, whatIsInvalid(wrong));
+  const { value, metric } = targetOf(choice);
+  const fields = [...new FormData(logForm), ["target", value === null ? "" : String(value)], ["metric", metric]];
+  status.textContent = `Reading ${logFile.name} …`;
+  showHint(place, status.textContent);
   try {
     const answer = await upload("api/converge", logFile, fields.filter(([, value]) => typeof value === "string" && value), signal);
     if (signal.aborted) return;
     showAnswer(place, answer, LEADS.converge);
+    offerMetrics(answer.metrics);
     status.textContent = `Read ${logFile.name}.`;
   } catch (error) {
     if (!sentenceOf(error)) return;
@@ -174,9 +202,11 @@ async function readLog() {
 function listen() {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
+    addPlace(); // who types a place and asks at once means that one, too
     choice = readForm(form, choice);
     clearTimeout(timer);
     askAll();
+    if (results.getBoundingClientRect().top > innerHeight / 2) results.scrollIntoView(); // on a phone they are far below
   });
   form.addEventListener("change", (event) => {
     if (event.target.name) changed();
@@ -184,6 +214,10 @@ function listen() {
   });
   byId("model-file").addEventListener("change", (event) => event.target.files[0] && uploadModel(event.target.files[0]));
   byId("curve-file").addEventListener("change", (event) => event.target.files[0] && uploadCurve(event.target.files[0]));
+  byId("forget-log").addEventListener("click", forgetLog);
+  for (const input of document.querySelectorAll("input[type=file]")) {
+    input.addEventListener("click", () => { input.value = ""; }); // else a file that was mended cannot be chosen again
+  }
   byId("add-place").addEventListener("click", addPlace);
   byId("place").addEventListener("keydown", (event) => {
     if (event.key !== "Enter") return;
@@ -191,11 +225,13 @@ function listen() {
     addPlace();
   });
   byId("share").addEventListener("click", async () => {
+    choice = readForm(form, choice); // the address bar still waits for the last key
+    const link = new URL(linkOf(choice), location.href).href;
     try {
-      await navigator.clipboard.writeText(location.href);
+      await navigator.clipboard.writeText(link);
       status.textContent = "The link is copied: it restores this choice.";
     } catch {
-      status.textContent = `The link to this choice: ${location.href}`;
+      status.textContent = `The link to this choice: ${link}`;
     }
   });
   const drop = byId("drop");
@@ -203,17 +239,31 @@ function listen() {
   byId("log-file").addEventListener("change", (event) => take(event.target.files[0]));
   logForm.addEventListener("submit", (event) => event.preventDefault());
   logForm.addEventListener("change", (event) => { if (event.target.name) take(null); });
-  for (const kind of ["dragover", "dragleave", "drop"]) drop.addEventListener(kind, (event) => {
+  // Anywhere on the page: a browser would open a file that misses the field, and the page be gone.
+  for (const kind of ["dragover", "dragleave", "drop"]) window.addEventListener(kind, (event) => {
+    if (!event.dataTransfer?.types.includes("Files")) return;
     event.preventDefault();
     drop.classList.toggle("over", kind === "dragover");
-    if (kind === "drop") take(event.dataTransfer.files[0]);
+    const [file] = event.dataTransfer.files;
+    if (kind !== "drop" || !file) return;
+    if (MODEL_FILE.test(file.name)) return void uploadModel(file);
+    take(file);
+    byId("converge").scrollIntoView();
   });
 }
 
+function showLinkProblems(problems) {
+  byId("link-problem").hidden = !problems.length;
+  byId("link-problem").textContent = `Not all of this link is understood, and left out are: ${problems.join(", ")}.`;
+}
+
 async function start() {
-  fillForm(form, choice);
+  if (choice.provider) form.elements.provider.append(make("option", { text: choice.provider }));
+  if (choice.log && choice.metric) offerMetrics([choice.metric]);
+  const problems = [...linked.problems, ...fillForm(form, choice)];
   showPlaces();
   listen();
+  onSlow((sentence) => { status.textContent = sentence; });
   try {
     const [models, places] = await Promise.all([call("api/models"), call("api/devices")]);
     titles = new Map(models.models.map((model) => [model.name, model.title]));
@@ -221,12 +271,19 @@ async function start() {
     byId("places").append(
       ...places.devices.map((device) => make("option", { value: device.name })),
       ...places.machines.map((machine) => make("option", { value: machine.name, text: `${machine.devices}, ${machine.provider}` })));
-    form.elements.provider.append(...places.providers.map((name) => make("option", { text: name })));
-    form.elements.provider.value = choice.provider;
+    showProviders(places.providers, problems);
   } catch (error) {
     status.textContent = sentenceOf(error);
   }
+  showLinkProblems(problems);
   changed();
+}
+
+function showProviders(names, problems) {
+  const select = form.elements.provider, chosen = select.value;
+  select.replaceChildren(select.options[0], ...names.map((name) => make("option", { text: name })));
+  select.value = names.includes(chosen) ? chosen : "";
+  if (select.value !== chosen) problems.push(`${labelOf(select)} '${chosen}'`);
 }
 
 start();

@@ -11,18 +11,38 @@ const START = {
 const TEXTS = ["batch_size", "n_samples", "n_epochs", "precision", "optimizer", "target", "metric", "deadline_h", "budget_usd",
   "provider"];
 const CHECKS = ["compiled", "spot"];
+const KNOWN = new Set(["model", "on", ...UPLOADS, ...TEXTS, ...CHECKS]);
+const PERCENT = /^(.*?)\s*%$/;
+const LONGEST = 80; // letters of a place
 export const MOST_PLACES = 8;
 
+// Why a place cannot be chosen, or nothing.
+export function whyNoPlaces(names) {
+  const long = names.find((name) => name.length > LONGEST);
+  if (long) return `'${long.slice(0, 20)}…' is longer than the name of any place.`;
+  return names.length > MOST_PLACES ? `At most ${MOST_PLACES} places are compared: remove one first.` : "";
+}
+
 // A link holds the whole choice; what it leaves out is empty, unless it is no link to a choice at all.
+// `problems` are the parts of the link that say nothing to this page.
 export function choiceFromLink(search) {
-  const link = new URLSearchParams(search);
-  if (!link.has("model")) return { ...START, on: [...START.on] };
-  const choice = { model: link.get("model"), on: link.getAll("on").slice(0, MOST_PLACES) };
+  const link = new URLSearchParams(search), named = [...new Set(link.getAll("on"))];
+  const all = named.filter((place) => place && place.length <= LONGEST);
+  if (![...link].length) return { choice: { ...START, on: [...START.on] }, problems: [] };
+  const choice = { model: link.get("model") || START.model, on: all.slice(0, MOST_PLACES) };
   for (const name of [...UPLOADS, ...TEXTS]) choice[name] = link.get(name) ?? "";
   for (const name of CHECKS) choice[name] = link.get(name) === "1";
+  if (!choice.model.startsWith("upload-")) choice.name = "";
+  if (!choice.log) choice.log_name = "";
   choice.batch_size ||= START.batch_size;
   choice.n_epochs ||= "1";
-  return choice;
+  return { choice, problems: [
+    ...(link.get("model") ? [] : ["it names no model"]),
+    ...[...link.keys()].filter((name) => !KNOWN.has(name)).map((name) => `'${name}'`),
+    ...CHECKS.filter((name) => !["1", "0", null].includes(link.get(name))).map((name) => `${name} '${link.get(name)}'`),
+    ...named.filter((place) => place.length > LONGEST).map((place) => `'${place.slice(0, 20)}…'`),
+    ...all.slice(MOST_PLACES).map((place) => `'${place}' (at most ${MOST_PLACES} places are compared)`),
+  ] };
 }
 
 export function linkOf(choice) {
@@ -33,11 +53,24 @@ export function linkOf(choice) {
   return "?" + link;
 }
 
+// What a field cannot hold, such as a word for a number, is told and left at what the page starts with.
 export function fillForm(form, choice) {
+  const problems = [];
   form.elements.model.value = choice.name || choice.model;
-  for (const name of TEXTS) form.elements[name].value = choice[name];
+  for (const name of TEXTS) {
+    const field = form.elements[name];
+    field.value = choice[name];
+    if (field.value === choice[name]) continue;
+    problems.push(`${labelOf(field)} '${choice[name]}'`);
+    field.value = field.required ? START[name] : "";
+  }
   for (const name of CHECKS) form.elements[name].checked = choice[name];
+  return problems;
 }
+
+// The label's own words, without those of the field inside it.
+export const labelOf = (field) => [...field.labels[0].childNodes]
+  .filter((node) => node.nodeType === Node.TEXT_NODE).map((node) => node.data).join("").trim();
 
 // An uploaded model keeps its id as long as its name stays in the field.
 export function readForm(form, before) {
@@ -52,16 +85,21 @@ export function readForm(form, before) {
 const number = (text) => (text === "" ? null : Number(text));
 const given = (object) => Object.fromEntries(Object.entries(object).filter(([, value]) => value !== null && value !== ""));
 
-// One body a question; null where a question cannot be asked yet, with the reason beside it.
-export function questionsOf(choice) {
+// 92 % is an accuracy, whatever the log has.
+export function targetOf(choice) {
+  const percent = choice.target.match(PERCENT);
+  return { value: number(percent ? percent[1] : choice.target), metric: choice.metric || (percent ? "accuracy" : "") };
+}
+
+// One body a question; null where a question cannot be asked yet, with the reason beside it. `first` is the place that
+// questions about one place are asked about.
+export function questionsOf(choice, first = choice.on[0]) {
   const base = given({
     model: choice.model, batch_size: number(choice.batch_size), precision: choice.precision, optimizer: choice.optimizer,
   });
   const step = { ...base, compiled: choice.compiled };
   const length = given({ n_samples: number(choice.n_samples), n_epochs: number(choice.n_epochs) });
-  const first = choice.on[0];
-  const target = choice.log && choice.target
-    ? given({ log: choice.log, value: Number(choice.target), metric: choice.metric }) : null;
+  const target = choice.log && choice.target ? given({ log: choice.log, ...targetOf(choice) }) : null;
   const noPlace = { why: "Add a device or a machine first." };
   return {
     forecast: first ? { body: given({ ...step, ...length, on: choice.on, target }) } : noPlace,
@@ -71,16 +109,17 @@ export function questionsOf(choice) {
     scale: first ? { body: { ...step, ...length, on: first } } : noPlace,
     plan: choice.n_samples
       ? { body: { ...step, ...length, spot: choice.spot, ...given({
-        target: choice.metric === "accuracy" ? target : null,
+        target,
         deadline_s: choice.deadline_h ? 3600 * Number(choice.deadline_h) : null,
         budget_usd: number(choice.budget_usd), provider: choice.provider }) } }
       : { why: "A plan needs the samples of one epoch." },
   };
 }
 
-// What becomes of the target, in a sentence.
-export function targetHint(choice) {
-  if (choice.log && choice.target) return `Told by ${choice.log_name}.`;
-  if (choice.log) return `${choice.log_name} is read: which value is good enough?`;
+// What becomes of the target, in a sentence. `metric` is what it was taken for.
+export function targetHint(choice, metric = "") {
+  const log = choice.log_name || "the log";
+  if (choice.log && choice.target) return `Told by ${log}${metric && `, as ${metric}`}.`;
+  if (choice.log) return `${log} is read: which value is good enough?`;
   return choice.target ? "When it is reached is told by the log of an earlier run, or of a running job below." : "";
 }

@@ -3,6 +3,7 @@
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
 const touch = window.matchMedia("(pointer: coarse)");
 const drawn = new Map();
+const FEW_ROWS = 3, MANY_COLUMNS = 6, SHORT = 18;
 const MOST_BESIDE = 4; // series: a chart with more, and so many names, gets the whole width
 
 export function make(tag, { text, ...attributes } = {}, ...children) {
@@ -24,6 +25,7 @@ export function showAnswer(target, answer, lead) {
   target.append(...[
     make("h3", { text: answer.title }),
     answer.subtitle && make("p", { class: "subtitle", text: answer.subtitle }),
+    list((answer.problems ?? []).map(({ on, error }) => (error.includes(on) ? error : `${on}: ${error}`)), "problem"),
     answer.cards?.length && make("div", { class: "cards" }, ...answer.cards.map(card)),
     first && table(first),
     list(warnings, "notes warning"),
@@ -83,14 +85,32 @@ function folded(title, content) {
 }
 
 function table(content) {
-  const kind = (place) => (content.is_numeric[place] ? "number" : "text");
-  const head = content.headers.map((text, place) => make("th", { text, class: kind(place), scope: "col" }));
-  const rows = content.rows.map((row) =>
-    make("tr", {}, ...row.map((text, place) => make("td", { text, class: kind(place) }))));
+  const isOnSide = content.rows.length <= FEW_ROWS && content.headers.length > MANY_COLUMNS;
   return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": content.title || "Table" },
-    make("table", {}, make("caption", { text: content.title }),
-      make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows)),
+    make("table", isOnSide ? { class: "side" } : {}, make("caption", { text: content.title }), ...(isOnSide ? onSide(content) : upright(content))),
     list(content.notes, "notes"));
+}
+
+function upright({ headers, is_numeric, rows }) {
+  const kinds = headers.map((_, place) => {
+    if (is_numeric[place]) return "number";
+    return rows.every((row) => row[place].length <= SHORT) ? "short" : "text";
+  });
+  const head = headers.map((text, place) => make("th", { text, class: kinds[place], scope: "col" }));
+  const body = rows.map((row) => make("tr", {}, ...row.map((text, place) => make("td", { text: setIn(text), class: kinds[place] }))));
+  return [make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...body)];
+}
+
+// A part of the row above is set in by spaces, which a browser drops unless they are hard.
+function setIn(text) {
+  return text.replace(/^ +/, (spaces) => "\u00a0".repeat(spaces.length));
+}
+
+// A few long rows stand side by side, so that nothing is cut off.
+function onSide({ headers, rows }) {
+  const lines = headers.map((text, place) => make("tr", {}, make("th", { text, scope: "row" }),
+    ...rows.map((row) => (place ? make("td", { text: row[place] }) : make("th", { text: row[place], scope: "col" })))));
+  return [make("thead", {}, lines[0]), make("tbody", {}, ...lines.slice(1))];
 }
 
 // Colours of axes and text follow the page. Buttons are listed one by one: plotly's own choice uploads charts.

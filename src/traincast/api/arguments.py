@@ -1,0 +1,162 @@
+"""What callers of the public functions pass, checked against the annotations of their parameters.
+
+A wrong type is the caller's mistake and gets one sentence, whatever lies below; values in the wrong range are told
+where they are used. Scalars of numpy become plain numbers, so that results are the same whoever asks.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import numbers
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+
+from traincast.errors import InputError
+
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
+
+_LONGEST_SHOWN = 60  # characters of a value in a message
+_LARGEST_INT = 2**63 - 1
+
+
+def checked(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+    """Arguments have the type that their annotation says. A `model` is left to `load_model`, which takes more."""
+    signature = inspect.signature(function)
+    wanted = {
+        name: str(parameter.annotation)
+        for name, parameter in signature.parameters.items()
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY) and name != "model"
+    }
+
+    @functools.wraps(function)
+    def call(*arguments: _Parameters.args, **named: _Parameters.kwargs) -> _Result:
+        bound = signature.bind(*arguments, **named)
+        for name in wanted.keys() & bound.arguments.keys():
+            bound.arguments[name] = as_annotated(name, bound.arguments[name], wanted[name])
+        return function(*bound.args, **bound.kwargs)
+
+    return call
+
+
+def as_annotated(name: str, value: object, annotation: str) -> Any:
+    """The value as a plain one of that type, or one sentence why not."""
+    kinds = list(_alternatives(annotation))
+    for kind in kinds:
+        try:
+            return _plain(value, kind)
+        except _WrongKindError:
+            continue
+    is_huge = isinstance(value, numbers.Integral) and not _is_flag(value) and "int" in kinds
+    right = "a smaller number" if is_huge else " or ".join(_words(kind) for kind in kinds)
+    raise InputError(f"{name} cannot be {_shown(value)}: give {right}.")
+
+
+class _WrongKindError(Exception):
+    """A value that is not of a kind; there may be others to try."""
+
+
+def _plain(value: Any, kind: str) -> Any:
+    head, _, items = kind.partition("[")
+    if head in ("Sequence", "Iterable"):
+        if isinstance(value, (str, bytes, Mapping)) or not (isinstance(value, Iterable) and isinstance(value, Sized)):
+            raise _WrongKindError
+        alternatives = list(_alternatives(items.removesuffix("]")))
+        return [_first(item, alternatives) for item in value]
+    rule = _RULES.get(head)
+    if rule is not None:
+        return rule(value)
+    if not any(base.__name__ == head for base in type(value).__mro__):
+        raise _WrongKindError
+    return value
+
+
+def _first(value: object, kinds: list[str]) -> Any:
+    for kind in kinds:
+        try:
+            return _plain(value, kind)
+        except _WrongKindError:
+            continue
+    raise _WrongKindError
+
+
+def _only(is_right: Callable[[Any], bool], become: Callable[[Any], Any] = lambda value: value) -> Callable[[Any], Any]:
+    def rule(value: Any) -> Any:
+        if not is_right(value):
+            raise _WrongKindError
+        return become(value)
+
+    return rule
+
+
+def _is_flag(value: object) -> bool:
+    return isinstance(value, (bool, np.bool_))
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, numbers.Integral) and not _is_flag(value) and abs(int(value)) <= _LARGEST_INT
+
+
+def _is_finite(value: object) -> bool:
+    if not isinstance(value, numbers.Real) or _is_flag(value):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number that no float holds
+        return False
+
+
+_RULES: dict[str, Callable[[Any], Any]] = {
+    "Any": lambda value: value,
+    "None": _only(lambda value: value is None),
+    "bool": _only(_is_flag, bool),
+    "int": _only(_is_whole, int),
+    "float": _only(_is_finite, lambda value: int(value) if isinstance(value, numbers.Integral) else float(value)),
+    "str": _only(lambda value: isinstance(value, str) and "\0" not in value, str),
+    "Path": _only(lambda value: isinstance(value, os.PathLike) and isinstance(os.fspath(value), str)),
+    "Callable": _only(callable),
+    "Progress": _only(callable),
+    "Mapping": _only(lambda value: isinstance(value, Mapping)),
+    "dict": _only(lambda value: isinstance(value, Mapping)),
+}
+_WORDS = {
+    "None": "None",
+    "bool": "True or False",
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "Path": "a path",
+    "Callable": "a function",
+    "Progress": "a function",
+    "Mapping": "a dictionary",
+    "dict": "a dictionary",
+}
+
+
+def _words(kind: str) -> str:
+    head, _, items = kind.partition("[")
+    if head in ("Sequence", "Iterable"):
+        inside = " or ".join(_words(item) for item in _alternatives(items.removesuffix("]")))
+        return f"a list, each of it {inside}"
+    return _WORDS.get(head, f"a {head}")
+
+
+def _alternatives(annotation: str) -> Iterator[str]:
+    """'str | Sequence[str | int] | None' has three."""
+    depth, start = 0, 0
+    for place, letter in enumerate(annotation):
+        depth += (letter == "[") - (letter == "]")
+        if letter == "|" and depth == 0:
+            yield annotation[start:place].strip()
+            start = place + 1
+    yield annotation[start:].strip()
+
+
+def _shown(value: object) -> str:
+    told = repr(value)
+    return told if len(told) <= _LONGEST_SHOWN else f"{told[:_LONGEST_SHOWN]}..."

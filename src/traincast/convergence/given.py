@@ -1,0 +1,90 @@
+"""What a caller gives, as what it should be: a number, a word, a path, several of them. Else a sentence says so."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traincast.errors import InputError
+
+Floats = NDArray[np.float64]
+MOST = 1e15  # steps, epochs, layers, parameters
+_LONGEST = 60  # letters of what was given that are shown
+
+
+def number(what: str, value: object) -> float:
+    """Any real number, also one that is not finite, or the only value of a tensor."""
+    is_one = hasattr(value, "__float__") and getattr(value, "ndim", 0) == 0
+    if isinstance(value, bool) or not is_one:
+        raise _wrong(what, "a number", value)
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except OverflowError:
+        raise InputError(f"{what} is too large: it has more than 308 digits.") from None
+    except (TypeError, ValueError):
+        raise _wrong(what, "a number", value) from None
+
+
+def above_0(what: str, value: object, *, most: float = MOST) -> float:
+    """A number above 0 that can be meant: no run has a quadrillion steps."""
+    found = number(what, value)
+    if not 0 < found < math.inf:
+        raise InputError(f"{what} should be above 0, not {found:g}.")
+    if found > most:
+        raise InputError(f"{what} should be at most {most:g}, not {found:g}.")
+    return found
+
+
+def word(what: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise _wrong(what, "a word", value)
+    return value
+
+
+def path(what: str, value: object) -> Path:
+    """Of a file that may or may not be there."""
+    if not isinstance(value, str | os.PathLike) or isinstance(found := os.fspath(value), bytes):
+        raise _wrong(what, "the path of a file", value)
+    if not found:
+        raise InputError(f"{what} should be the path of a file, and it is empty.")
+    try:
+        Path(found).stat()
+    except FileNotFoundError:
+        return Path(found)
+    except (OSError, ValueError) as error:  # a name that is too long, a folder that may not be entered, a null byte
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"{what} {_shown(value)} cannot be read: {why}.") from None
+    return Path(found)
+
+
+def several(what: str, values: object) -> tuple[Any, ...]:
+    """The elements of a list or the like, which a word is not."""
+    if isinstance(values, str | bytes | os.PathLike | Mapping) or not isinstance(values, Iterable):
+        raise _wrong(what, "a list", values)
+    return tuple(values)
+
+
+def floats(what: str, values: object) -> Floats:
+    """One row of numbers, of which some may not be finite."""
+    try:
+        found = np.asarray(values, float)
+    except (TypeError, ValueError, OverflowError):
+        raise _wrong(what, "numbers", values) from None
+    if found.ndim == 0:
+        raise _wrong(what, "a list of numbers", values)
+    return found.ravel()
+
+
+def _wrong(what: str, right: str, value: object) -> InputError:
+    return InputError(f"{what} should be {right}, not {_shown(value)}.")
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

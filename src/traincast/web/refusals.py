@@ -1,0 +1,62 @@
+"""Whatever has no answer: one sentence, always as {"error": ...}."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+from starlette.routing import Route
+
+from traincast.errors import BusyError, TraincastError
+from traincast.web.wording import sentence_of
+
+
+def add_refusals(app: FastAPI) -> None:
+    """One handler a kind of error."""
+
+    async def ours(_request: Request, error: Exception) -> Response:
+        is_busy = isinstance(error, BusyError)
+        sentence = " ".join(str(error).split()).encode(errors="replace").decode()
+        headers = {"Retry-After": "3"} if is_busy else None
+        return JSONResponse({"error": sentence}, status_code=429 if is_busy else 422, headers=headers)
+
+    async def invalid(_request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        return JSONResponse({"error": sentence_of(error.errors())}, status_code=422)
+
+    async def refused(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        if error.status_code == 405:
+            return _other_methods(app, request)
+        sentence = _REFUSED.get(str(error.detail), str(error.detail)).format(path=request.url.path[:80])
+        return JSONResponse({"error": sentence}, status_code=error.status_code, headers=error.headers)
+
+    async def too_much(_request: Request, _error: Exception) -> Response:
+        return JSONResponse({"error": "This question needs more memory than the server has."}, status_code=422)
+
+    async def failed(_request: Request, _error: Exception) -> Response:
+        return JSONResponse({"error": "The server failed at this question: that is a fault of ours."}, status_code=500)
+
+    app.add_exception_handler(TraincastError, ours)
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(HTTPException, refused)
+    app.add_exception_handler(MemoryError, too_much)
+    app.add_exception_handler(Exception, failed)
+
+
+_REFUSED = {  # in the words of those who made the framework
+    "Not Found": "There is nothing at '{path}': the page is at /, and /openapi.json says what can be asked.",
+    "There was an error parsing the body": "The question cannot be read: it should be a JSON object in UTF-8.",
+}
+
+
+def _other_methods(app: FastAPI, request: Request) -> Response:
+    """What can be asked here instead."""
+    routes = [route for route in app.routes if isinstance(route, Route) and route.path == request.url.path]
+    allowed = sorted({method for route in routes for method in route.methods or ()} - {"HEAD"})
+    headers = {"Allow": ", ".join(allowed)}
+    if request.method == "OPTIONS":
+        return Response(status_code=204, headers=headers)
+    sentence = f"{request.method[:20]} is not answered at {request.url.path}: use {' or '.join(allowed)}."
+    return JSONResponse({"error": sentence}, status_code=405, headers=headers)

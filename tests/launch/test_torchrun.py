@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -182,11 +183,34 @@ def test_the_same_measurement_runs_under_the_users_own_torchrun_on_two_nodes(fol
     command += [f"--rdzv-endpoint=127.0.0.1:{port}", "--rdzv-id=test", str(script)]
     # A name that resolves to an address of this machine is what the other node would connect to.
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    nodes = [
-        subprocess.Popen([*command[:-1], "--local-addr=127.0.0.1", command[-1]], env=environment) for _ in range(2)
-    ]
-    assert [node.wait(timeout=90) for node in nodes] == [0, 0]
+    command = [*command[:-1], "--local-addr=127.0.0.1", command[-1]]
+    with contextlib.ExitStack() as stack:
+        nodes = [stack.enter_context(subprocess.Popen(command, env=environment)) for _ in range(2)]
+        for node in nodes:
+            stack.callback(node.kill)  # a node that lost the other one would wait for it
+        assert [node.wait(timeout=90) for node in nodes] == [0, 0]
     found = json.loads(result.read_text())
     assert found["n_processes"] == 2
     assert found["step"]["n"] == 6
     assert alive(folder) == []
+
+
+def test_a_script_that_joined_ends_with_no_thread_of_the_group_left():
+    """One that is left aborts the process at times: what it drops needs an interpreter that is no longer there."""
+    script = (
+        "import atexit, weakref, torch, torch.distributed as dist\n"
+        "atexit.register(lambda: print('left' if group() else 'gone'))  # the first that is registered runs last\n"
+        "from traincast.measurement.processes.group import join\n"
+        "join('cpu', timeout_s=60)\n"
+        "group = weakref.ref(dist.group.WORLD)\n"
+        "network = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))\n"
+        "network(torch.ones(1, 2)).sum().backward()\n"
+        "network.itself = [network]\n"
+        "del network\n"
+    )
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
+    environment = {**os.environ, **place, "RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1"}
+    ended = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert ended.stdout == "gone\n"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from typing import Any, NoReturn
 
 import torch
 import torch.distributed as dist
+import torch.distributed.nn.functional
 
 from traincast.errors import InputError, LostProcessError
 from traincast.measurement.failures import one_line
@@ -75,7 +77,7 @@ def join(device: str, *, timeout_s: float) -> Group:
         except (RuntimeError, ValueError) as error:
             where = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
             raise LostProcessError(f"The processes did not meet at {where} ({one_line(error)}).") from error
-        atexit.register(dist.destroy_process_group)
+        atexit.register(_part)
     n_processes = dist.get_world_size()
     return Group(
         rank=dist.get_rank(),
@@ -86,8 +88,19 @@ def join(device: str, *, timeout_s: float) -> Group:
     )
 
 
+def _part() -> None:
+    """Ends gloo's threads while the interpreter is whole: one that drops a tensor after that aborts the process.
+
+    They end with the last reference to the group. Reducers that are only in cycles hold some, and so do the defaults of
+    `torch.distributed.nn.functional` (`group=group.WORLD`) where it is first imported after the meeting, as DDP would:
+    hence its import above.
+    """
+    gc.collect()
+    dist.destroy_process_group()
+
+
 def leave() -> NoReturn:
-    """Ends this process once all are done. An interpreter that ends by itself with a reducer alive aborts at times."""
+    """Ends this process at once when all are done, whatever still holds a reducer."""
     dist.barrier()
     sys.stdout.flush()
     os._exit(0)

@@ -137,6 +137,8 @@ class Team:
         import torch.distributed as dist
         from torch.optim.optimizer import register_optimizer_step_pre_hook
 
+        from traincast.measurement.processes.group import part
+
         dist.init_process_group(
             "gloo",
             init_method=self._folder.meeting_place(self._place.attempt).resolve().as_uri(),
@@ -149,7 +151,7 @@ class Team:
             yield
         finally:
             hook.remove()
-            dist.destroy_process_group()
+            part()
 
     def wait(self) -> None:
         import torch.distributed as dist

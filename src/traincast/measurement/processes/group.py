@@ -77,7 +77,7 @@ def join(device: str, *, timeout_s: float) -> Group:
         except (RuntimeError, ValueError) as error:
             where = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
             raise LostProcessError(f"The processes did not meet at {where} ({one_line(error)}).") from error
-        atexit.register(_part)
+        atexit.register(part)
     n_processes = dist.get_world_size()
     return Group(
         rank=dist.get_rank(),
@@ -88,7 +88,7 @@ def join(device: str, *, timeout_s: float) -> Group:
     )
 
 
-def _part() -> None:
+def part() -> None:
     """Ends gloo's threads while the interpreter is whole: one that drops a tensor after that aborts the process.
 
     They end with the last reference to the group. Reducers that are only in cycles hold some, and so do the defaults of

@@ -19,6 +19,7 @@ from traincast.convergence.logs.counters import (
     without_own_counter,
 )
 from traincast.convergence.logs.log import FloatArray, Log, Series
+from traincast.convergence.logs.lost_losses import with_lost_losses
 from traincast.convergence.logs.meant import columns_meant
 from traincast.convergence.logs.names import Metric
 from traincast.convergence.logs.ordering import order_of
@@ -105,7 +106,8 @@ def _read(sheet: Sheet, origin: Origin, facts: Facts, train_steps_per_epoch: flo
     sheet, remarks = without_own_counter(sheet, train_steps_per_epoch)
     training = [name for name, (_, split) in metrics.items() if split == "train"]
     sheet, told = without_means_of_epochs(with_epochs_told(sheet), training)
-    remarks += [*told, *_taken_for_validation(sheet, metrics, origin.path)]
+    sheet, lost = with_lost_losses(sheet, [name for name in training if metrics[name][0].metric == "loss"])
+    remarks += [*told, *lost, *_taken_for_validation(sheet, metrics, origin.path)]
     placed = _placed(sheet, metrics, origin, facts, train_steps_per_epoch)
     axis, order, restarts, more = _ordered(sheet, placed)
     remarks += [*placed.remarks, *more]

@@ -160,3 +160,13 @@ def test_rows_of_steps_and_rows_of_epochs_that_never_meet(tmp_path):
     log = tc.read_log(path)
     assert log.find("loss", "train").steps.tolist() == [10, 20]
     assert "1 rows do not say at which step they are and are left out." in log.remarks
+
+
+def test_a_run_that_is_resumed_for_longer_is_as_long_as_its_last_row_says(tmp_path):
+    rows = [(step, 3 - step / 20, 20) for step in range(1, 21)] + [(step, 2 - step / 40, 40) for step in (21, 22)]
+    assert tc.read_log(table(tmp_path / "run.csv", "step,train_loss,total_steps", rows)).total_steps == 40
+
+
+def test_a_column_of_total_steps_that_counts_is_no_length(tmp_path):
+    rows = [(step, 3 - step / 20, 64 * step) for step in range(1, 21)]
+    assert tc.read_log(table(tmp_path / "run.csv", "step,train_loss,total_steps", rows)).total_steps is None

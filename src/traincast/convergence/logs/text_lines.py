@@ -18,7 +18,8 @@ from traincast.convergence.logs.line_facts import LineFacts
 from traincast.convergence.logs.text_counters import without_clock, without_counters
 
 _GROUPED = r"[1-9]\d{0,2}(?:,\d{3})+(?![\d,])(?:\.\d+)?"  # 12,345
-_NUMBER = rf"[-+]?(?:{_GROUPED}|\d+\.?\d*(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan\b|inf(?:inity)?\b)"
+_HOURS = r"\d+:[0-5]\d:[0-5]\d(?:\.\d+)?"  # of a clock
+_NUMBER = rf"[-+]?(?:{_GROUPED}|{_HOURS}|\d+\.?\d*(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan\b|inf(?:inity)?\b)"
 _PAIR = re.compile(  # possessive, so that a long line without numbers is done in one pass
     r"(?<![\w@.])(?P<name>learning rate|[a-z_][\w/@.-]{0,60}+)"
     rf"(?P<between>['\"]?\s*[:=\[]\s*[\['\"]?\s*|\s+)(?P<value>{_NUMBER})(?:\s*/\s*(?P<total>\d+)(?![\d.]))?\]?"

@@ -1,6 +1,7 @@
 """Callbacks write a log that traincast reads, and tell when the run ends. Real runs, as small as they can be."""
 
 import importlib.util
+import math
 import os
 import subprocess
 import sys
@@ -225,6 +226,20 @@ def test_trainer_events_become_rows(tmp_path):
     assert written[0]["train_data_wait_s"] == ""
     assert all(float(row["train_data_wait_s"]) >= 0 for row in written[1:4])  # also if every step is logged
     assert told[-1].startswith("traincast: step 4 of 4 (100.0 %)")
+
+
+def test_a_loss_that_the_trainer_filters_is_written_as_not_finite(tmp_path):
+    pytest.importorskip("transformers")
+    from transformers.trainer_callback import TrainerControl, TrainerState
+
+    from traincast.launch.callbacks.hugging_face import ForecastCallback
+
+    callback, control = ForecastCallback(tmp_path / "run.csv", tell=print), TrainerControl()
+    state = TrainerState(max_steps=4, epoch=0.0, is_world_process_zero=True)
+    callback.on_train_begin(None, state, control)
+    callback.on_log(None, state, control, logs={"loss": 0.0, "grad_norm": 0.0})
+    callback.on_log(None, state, control, logs={"loss": 0.0, "grad_norm": math.nan})
+    assert [row["train_loss"] for row in rows(tmp_path / "run.csv")] == ["0", "nan"]
 
 
 @pytest.mark.skipif(not (has("transformers") and has("accelerate")), reason="needs transformers and accelerate")

@@ -149,6 +149,18 @@ def test_an_event_file_of_tensorboard(tmp_path, as_tensor):
     assert log.learning_rate.values.tolist() == [0.25]
 
 
+def test_an_epoch_with_a_tag_of_its_own_is_that_of_its_step(tmp_path):
+    """As the Trainer writes it: 'train/epoch' beside 'train/loss', each at its step."""
+    events = [
+        (1e9 + step, step, tag, value)
+        for step in (10, 20, 30)
+        for tag, value in (("train/loss", 3.0), ("train/epoch", step / 40))
+    ]
+    log = tc.read_log(event_file(tmp_path / "events.out.tfevents.1", events))
+    assert log.steps_per_epoch == 40
+    assert log.find("loss").epochs.tolist() == [0.25, 0.5, 0.75]
+
+
 def test_a_folder_of_event_files_is_one_log(tmp_path):
     """Keras writes two folders, and counts epochs from 0."""
     for split, worse in (("train", 0.0), ("validation", 0.5)):

@@ -87,6 +87,34 @@ def test_epochs_of_unequal_length_are_said():
     assert "from 112 to 135 steps" in placed.remarks[0]
 
 
+def every_nth_and_the_last(n_epochs, n_steps, nth):
+    """Steps as Lightning counts them, from 0: every nth, and the last of each epoch, at which it validates."""
+    step = np.arange(n_epochs * n_steps)
+    return step[((step + 1) % nth == 0) | ((step + 1) % n_steps == 0)].astype(float)
+
+
+@given(st.integers(2, 8), st.integers(200, 500), st.sampled_from([5, 10, 50]), st.booleans())
+def test_rows_of_every_nth_step_and_validations_tell_the_steps_of_an_epoch(n_epochs, n_steps, nth, counts_from_one):
+    step = every_nth_and_the_last(n_epochs, n_steps, nth)
+    placed = place(step + counts_from_one, step // n_steps, n_rows=len(step))
+    assert placed.steps_per_epoch in (None, n_steps) or "By the rows" in placed.remarks[0]
+    if n_steps % nth:
+        assert placed.steps_per_epoch == n_steps
+
+
+def test_a_log_of_a_resumed_run_tells_the_steps_of_its_epochs():
+    step = every_nth_and_the_last(6, 32, 5)
+    step = step[step >= 96]
+    assert place(step, step // 32, n_rows=len(step)).steps_per_epoch == 32
+
+
+def test_what_rows_leave_open_of_the_steps_of_an_epoch_is_told():
+    step = np.arange(49.0, 3 * 391, 50)
+    placed = place(step, step // 391, n_rows=len(step))
+    assert 384 <= placed.steps_per_epoch <= 399
+    assert "epochs have 384 to 399 steps" in placed.remarks[0]
+
+
 def test_too_few_rows_around_the_turn_of_an_epoch_tell_nothing():
     assert place(np.array([25.0, 38, 3090, 3097]), np.array([0.0, 0, 1, 1]), n_rows=4).steps_per_epoch is None
 
@@ -132,3 +160,13 @@ def test_rows_of_steps_and_rows_of_epochs_that_never_meet(tmp_path):
     log = tc.read_log(path)
     assert log.find("loss", "train").steps.tolist() == [10, 20]
     assert "1 rows do not say at which step they are and are left out." in log.remarks
+
+
+def test_a_run_that_is_resumed_for_longer_is_as_long_as_its_last_row_says(tmp_path):
+    rows = [(step, 3 - step / 20, 20) for step in range(1, 21)] + [(step, 2 - step / 40, 40) for step in (21, 22)]
+    assert tc.read_log(table(tmp_path / "run.csv", "step,train_loss,total_steps", rows)).total_steps == 40
+
+
+def test_a_column_of_total_steps_that_counts_is_no_length(tmp_path):
+    rows = [(step, 3 - step / 20, 64 * step) for step in range(1, 21)]
+    assert tc.read_log(table(tmp_path / "run.csv", "step,train_loss,total_steps", rows)).total_steps is None

@@ -173,3 +173,29 @@ def test_a_line_with_nothing_but_a_learning_rate_is_no_row_of_its_epoch(tmp_path
     path = tmp_path / "log.txt"
     path.write_text("".join(f"epoch {epoch} lr 0.1\n" + "loss 2.5\n" * 5 for epoch in (1, 2, 3)))
     assert tc.read_log(path).steps_per_epoch == 5
+
+
+@pytest.mark.parametrize("name", ["log.csv", "log.jsonl", "log.txt"])
+def test_hours_and_minutes_since_the_start_are_a_clock(tmp_path, name):
+    told = [(10, 3.0, "0:00:45"), (20, 2.5, "0:01:30.5"), (30, 2.2, "25:00:00")]
+    form = {
+        "log.csv": "{},{},{}\n",
+        "log.jsonl": '{{"step": {}, "loss": {}, "elapsed": "{}"}}\n',
+        "log.txt": "step {} | loss {} | elapsed {}\n",
+    }[name]
+    header = "step,loss,elapsed\n" if name == "log.csv" else ""
+    (tmp_path / name).write_text(header + "".join(form.format(*row) for row in told))
+    assert tc.read_log(tmp_path / name).find("loss").seconds.tolist() == [45, 90.5, 90_000]
+
+
+def test_a_time_of_day_without_a_date_goes_on_over_midnight(tmp_path):
+    path = tmp_path / "out.txt"
+    times = ("23:59:00", "23:59:30.5", "00:00:00", "00:00:30")
+    path.write_text("".join(f"[{at}] INFO step {step}: loss={3 - step}\n" for step, at in enumerate(times)))
+    assert tc.read_log(path).find("loss").seconds.tolist() == [0, 30.5, 60, 90]
+
+
+def test_a_place_out_of_so_many_before_a_line_is_its_step(tmp_path):
+    path = tmp_path / "out.txt"
+    path.write_text("".join(f"[{at}/40] loss: {3 - at / 40} | val_loss: {3.1 - at / 40}\n" for at in (10, 20, 30)))
+    assert tc.read_log(path).find("loss", "validation").steps.tolist() == [10, 20, 30]

@@ -19,6 +19,7 @@ from traincast.convergence.logs.counters import (
     without_own_counter,
 )
 from traincast.convergence.logs.log import FloatArray, Log, Series
+from traincast.convergence.logs.lost_losses import with_lost_losses
 from traincast.convergence.logs.meant import columns_meant
 from traincast.convergence.logs.names import Metric
 from traincast.convergence.logs.ordering import order_of
@@ -28,6 +29,9 @@ from traincast.convergence.logs.series import Axis, series_of
 from traincast.convergence.logs.sheet import Facts, Sheet
 from traincast.convergence.logs.splits import by_file, by_phase, splits_of
 from traincast.errors import FileFormatError, NothingLoggedError
+
+_LENGTHS = ("total_steps", "n_epochs")
+_CHANGES = 0.25  # of the rows: a length is another one no more often
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +109,8 @@ def _read(sheet: Sheet, origin: Origin, facts: Facts, train_steps_per_epoch: flo
     sheet, remarks = without_own_counter(sheet, train_steps_per_epoch)
     training = [name for name, (_, split) in metrics.items() if split == "train"]
     sheet, told = without_means_of_epochs(with_epochs_told(sheet), training)
-    remarks += [*told, *_taken_for_validation(sheet, metrics, origin.path)]
+    sheet, lost = with_lost_losses(sheet, [name for name in training if metrics[name][0].metric == "loss"])
+    remarks += [*told, *lost, *_taken_for_validation(sheet, metrics, origin.path)]
     placed = _placed(sheet, metrics, origin, facts, train_steps_per_epoch)
     axis, order, restarts, more = _ordered(sheet, placed)
     remarks += [*placed.remarks, *more]
@@ -227,13 +232,16 @@ def _positions(sheet: Sheet) -> set[str | None]:
 
 
 def _facts_of(sheet: Sheet) -> Facts:
-    """What columns of one value say: the same batch size in every row."""
+    """What columns of one value say: the same batch size in every row. Of a length, which may be another when a run is
+    resumed, the last one counts; a column that changes more often counts something.
+    """
     told: dict[str, float] = {}
     for fact, known in names.FACT_NAMES.items():
         column = column_of(sheet, names.first_of(sheet.columns, known))
-        values = np.unique(column[np.isfinite(column)]) if column is not None else np.zeros(0)
-        if len(values) == 1 and values[0] > 0:
-            told[fact] = float(values[0])
+        values = column[np.isfinite(column)] if column is not None else np.zeros(0)
+        n_changes = np.count_nonzero(np.diff(values))
+        if len(values) and values[-1] > 0 and n_changes <= (_CHANGES * len(values) if fact in _LENGTHS else 0):
+            told[fact] = float(values[-1])
     return Facts(
         steps_per_epoch=told.get("steps_per_epoch"),
         total_steps=int(told["total_steps"]) if "total_steps" in told else None,

@@ -10,11 +10,12 @@ import numpy as np
 from traincast.convergence.logs.fast_cells import number_in
 
 _THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
-_SHORTEST_DATE = 8
+_SHORTEST_TIME = 7
+_HOURS = re.compile(r"(?:(\d+) days?, )?(\d+):([0-5]\d):([0-5]\d(?:[.,]\d+)?)")
 
 
 def value_in(cell: str, *, has_thousands: bool = True, keeps_percent: bool = False) -> float:
-    """A number, '12,345', a percentage as a fraction, or a time of day as seconds since 1970; NaN for anything else.
+    """A number, '12,345', a percentage as a fraction, a date as seconds since 1970, '0:01:30' as seconds; else NaN.
 
     Where commas do not part cells, '1,234' is a decimal comma: then `has_thousands` is False. A column that is known to
     be in percent keeps its percentages.
@@ -27,11 +28,18 @@ def value_in(cell: str, *, has_thousands: bool = True, keeps_percent: bool = Fal
         value = number_in(bare.replace(",", "" if is_grouped else "."))
     if value == value:
         return value / 100 if text.endswith("%") and not keeps_percent else value
-    return np.nan if len(text) < _SHORTEST_DATE else seconds_in(text)
+    return np.nan if len(text) < _SHORTEST_TIME else seconds_in(text)
 
 
 def seconds_in(text: str) -> float:
-    """A date and time as seconds since 1970; NaN where there is no such day, as in a clock that was never set."""
+    """A date and time as seconds since 1970, hours and minutes as seconds.
+
+    NaN where there is no such day, as in a clock that was never set.
+    """
+    if hours := _HOURS.fullmatch(text):
+        return (
+            86400.0 * int(hours[1] or 0) + 3600 * int(hours[2]) + 60 * int(hours[3]) + float(hours[4].replace(",", "."))
+        )
     try:
         return datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError, OSError):

@@ -15,6 +15,7 @@ class LineFacts:
     totals: dict[str, float] = field(default_factory=dict)
     bar: tuple[float, float] | None = None  # a progress bar: how far it is, and how far it goes
     sample_fraction: float | None = None  # of the epoch, where a line counts samples instead of steps
+    time_of_day_s: float | None = None  # where the line says no date
     first_number: float | None = None  # at the start of the line, without a name
     n_percent: int = 0
     has_metric: bool = False

@@ -180,6 +180,11 @@ def is_wait(name: str) -> bool:
     return re.sub(r"_(ms|s|sec|secs|seconds)$", "", "_".join(words)) in WAIT_NAMES
 
 
+def is_gradient_norm(name: str) -> bool:
+    """Whether a column is the size of the gradients: 'grad_norm', 'train/grad_norm'."""
+    return plain(name).endswith("grad_norm")
+
+
 def panel_of(name: str) -> tuple[str, str] | None:
     """Run and metric of a column of a chart that W&B's page exports: 'amber-12 - train/loss'."""
     run, dash, metric = name.strip().rpartition(" - ")

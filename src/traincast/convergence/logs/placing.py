@@ -16,6 +16,7 @@ from traincast.convergence.logs.log import FloatArray
 from traincast.errors import InputError
 
 _PIECE_ROWS = 1 << 16
+_TOO_WIDE = 0.1  # of the steps of an epoch: what is less sure is not told
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
@@ -110,7 +111,8 @@ def _by_fraction(step: FloatArray, epoch: FloatArray, steps_per_epoch: float | N
         span = epoch[far] - epoch[near]
         steps_per_epoch = _rounded((step[far] - step[near]) / span) if span > 0 else None
     steps = np.where(np.isnan(step), epoch * (steps_per_epoch or np.nan), step)
-    return Placed(steps=steps, epochs=epoch, steps_per_epoch=steps_per_epoch)
+    epochs = np.where(np.isnan(epoch), steps / (steps_per_epoch or np.nan), epoch)
+    return Placed(steps=steps, epochs=epochs, steps_per_epoch=steps_per_epoch)
 
 
 def _by_both(step: FloatArray, epoch: FloatArray, steps_per_epoch: float | None, *, is_given: bool) -> Placed:
@@ -160,7 +162,8 @@ def _running_through(
     known_step, known_epoch = _kept(step, is_known), _kept(epoch, is_known)
     up = np.flatnonzero(known_epoch[1:] > known_epoch[:-1]) + 1
     n_places = 1 + np.count_nonzero(np.diff(known_step))
-    index = epoch - (0.0 if np.nanmin(epoch) == 0 else 1.0)
+    first_epoch = 0.0 if np.nanmin(epoch) == 0 else 1.0
+    index = epoch - first_epoch
     remarks: tuple[str, ...] = ()
     if up.size and n_places <= 1.5 * (up.size + 1):  # one place an epoch: at its end
         if steps_per_epoch is None:
@@ -171,7 +174,9 @@ def _running_through(
         completed = epoch + 1 if is_before else epoch
         at_end = completed
     else:
-        steps_per_epoch = steps_per_epoch or _steps_between(known_step, known_epoch, up)
+        if steps_per_epoch is None:
+            steps_per_epoch, found, remarks = _steps_of_epochs(known_step, known_epoch)
+            index = epoch - (first_epoch if found is None else found)
         completed, at_end = None, index + 1
     steps = (
         np.where(is_known | ~np.isnan(step), step, at_end * (steps_per_epoch or np.nan)) if not is_known.all() else step
@@ -188,13 +193,55 @@ def _if_uneven(each: FloatArray, mean: float | None) -> tuple[str, ...]:
     return (f"Epochs have from {each.min():g} to {each.max():g} steps: steps_per_epoch is their mean.",)
 
 
-def _steps_between(step: FloatArray, epoch: FloatArray, up: NDArray[np.int64]) -> float | None:
-    """Steps of an epoch from the first rows of the epochs; the mean evens out what thinning moves.
+def _steps_of_epochs(step: FloatArray, epoch: FloatArray) -> tuple[float | None, float | None, tuple[str, ...]]:
+    """Steps of an epoch, the number of the first epoch where that follows, and what is not sure.
 
     None where the rows around the turns of epochs are too far apart to tell.
     """
-    if up.size == 0:
-        return None
+    is_other = np.concatenate(([True], (np.diff(step) != 0) | (np.diff(epoch) != 0)))
+    step, epoch = _kept(step, is_other), _kept(epoch, is_other)
+    up = np.flatnonzero(epoch[1:] > epoch[:-1]) + 1
+    if up.size == 0 or (epoch < 0).any():
+        return None, None, ()
+    found = _possible(step, epoch, up)
+    if not found:  # epochs of different lengths, or counters that do not begin together
+        return _steps_between(step, epoch, up), None, ()
+    least, most = min(least for _, least, _ in found), max(most for _, _, most in found)
+    first_epoch = found[0][0]
+    told = f"By the rows around their ends, epochs have {least:g} to {most:g} steps: steps_per_epoch= says how many."
+    apart = {*np.diff(step[up]), *np.diff(step[up - 1])}
+    if len(apart) == 1 and least <= (each := float(apart.pop())) <= most:  # every epoch has its rows at the same places
+        return each, first_epoch, () if least == most else (told,)
+    if most - least > _TOO_WIDE * least:
+        return None, None, ()
+    return float(np.floor((least + most) / 2)), first_epoch, () if least == most else (told,)
+
+
+def _possible(step: FloatArray, epoch: FloatArray, up: NDArray[np.int64]) -> list[tuple[float, float, float]]:
+    """The fewest and the most steps that all epochs can have, for every row to be in its own, by the first epoch.
+
+    Steps may count from 0 or from 1, and in rows of every 5th step 4 is of the former: what its first row says of this
+    is asked first. A log that begins later may count epochs and steps either way. A row out of turn before the first of
+    the next epoch, such as a validation, is at the end of its epoch if that fits all of them.
+    """
+    stride, ends = stride_of(step), np.append(up - 1, len(step) - 1)
+    lowest, is_later = float(epoch.min()), step[0] > stride
+    is_from_zero = step[0] == 0 or (stride > 1 and step[0] % stride == stride - 1)
+    is_out_of_turn = bool((np.diff(step, prepend=step[0] - stride)[up - 1] != stride).any())
+    found = []
+    for first_epoch in (0.0, 1.0) if is_later and lowest > 0 else (min(lowest, 1.0),):
+        index = epoch - first_epoch
+        for first in (0, 1) if is_from_zero else (1, 0):
+            each = (step[ends] - first + 1) / (index[ends] + 1)
+            least, most = np.ceil(each.max()), np.floor(((step[up] - first) / index[up]).min())
+            if 1 <= least <= most:
+                is_end = is_out_of_turn and (each[:-1] == least).all()
+                found.append((first_epoch, float(least), float(least if is_end else most)))
+    return found if is_later else found[:1]
+
+
+def _steps_between(step: FloatArray, epoch: FloatArray, up: NDArray[np.int64]) -> float | None:
+    """The same from the first rows of the epochs; the mean evens out what thinning moves."""
     starts, n_epochs = np.concatenate((step[:1], step[up])), np.diff(np.concatenate((epoch[:1], epoch[up])))
     if up.size > 1:
         starts, n_epochs = starts[1:], n_epochs[1:]

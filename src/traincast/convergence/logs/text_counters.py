@@ -23,16 +23,20 @@ _EPOCH_AND_SAMPLES = re.compile(r"epoch:?\s*(\d+)\s*\[\s*(\d+)\s*/\s*(\d+)\s*\(\
 _PART_OF_EPOCH = re.compile(r"\bepoch (\d+):\s+\d+ / \d+ ", re.IGNORECASE)  # of fairseq, whose step comes later
 _SAMPLES = re.compile(r"\[\s*(\d+)\s*/\s*(\d+)\s*\]\s*$")  # of the quickstart, behind the loss
 _BAR = re.compile(r"(?:^|\|)\s*(\d+)\s*/\s*(\d+)\s*(?:\[|━)")
-_FIRST = re.compile(r"\s*(?:\[(\d+)\]|(\d+)(?=\s*(?::(?!\d)|\|)|\s+[a-z]))", re.IGNORECASE)
+_FIRST = re.compile(r"\s*(?:\[\s*(\d+)(?:\s*/\s*\d+)?\s*\]|(\d+)(?=\s*(?::(?!\d)|\|)|\s+[a-z]))", re.IGNORECASE)
 _DAY_AND_TIME = re.compile(r"(\d{4})[-/](\d\d)[-/](\d\d)(?:[ T]|, ?)(\d\d:\d\d:\d\d)(?:[.,](\d{1,6}))?")
 _DAY_WITHOUT_YEAR = re.compile(r"^\W*()(\d\d)/(\d\d) (\d\d:\d\d:\d\d)(?:[.,](\d{1,6}))?")
 _GLOG = re.compile(r"^[IWEF]()(\d\d)(\d\d) (\d\d:\d\d:\d\d)\.(\d{1,6})\d*\s")
+_TIME_ALONE = re.compile(r"^\W*(\d\d:[0-5]\d:[0-5]\d(?:[.,]\d{1,6})?)(?![\w:])")
 _SOME_YEAR = "2000"  # for dates without one; a leap year has every day
 
 
 def without_clock(text: str, found: LineFacts) -> str:
     """Takes the time of day off the line; what looks like one and is none stays away from the clock."""
     day = _DAY_AND_TIME.search(text) or _DAY_WITHOUT_YEAR.match(text) or _GLOG.match(text)
+    if day is None and (alone := _TIME_ALONE.match(text)):
+        found.time_of_day_s = seconds_in(alone[1])
+        return text[alone.end() :]
     if day is None:
         return text
     time_s = seconds_in(f"{day[1] or _SOME_YEAR}-{day[2]}-{day[3]}T{day[4]}.{(day[5] or '0'):0<6}")

@@ -6,6 +6,7 @@ a loss; and what `text_counters` knows.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +18,8 @@ from traincast.convergence.logs.line_facts import LineFacts
 from traincast.convergence.logs.text_counters import without_clock, without_counters
 
 _GROUPED = r"[1-9]\d{0,2}(?:,\d{3})+(?![\d,])(?:\.\d+)?"  # 12,345
-_NUMBER = rf"[-+]?(?:{_GROUPED}|\d+\.?\d*(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan\b|inf(?:inity)?\b)"
+_HOURS = r"\d+:[0-5]\d:[0-5]\d(?:\.\d+)?"  # of a clock
+_NUMBER = rf"[-+]?(?:{_GROUPED}|{_HOURS}|\d+\.?\d*(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan\b|inf(?:inity)?\b)"
 _PAIR = re.compile(  # possessive, so that a long line without numbers is done in one pass
     r"(?<![\w@.])(?P<name>learning rate|[a-z_][\w/@.-]{0,60}+)"
     rf"(?P<between>['\"]?\s*[:=\[]\s*[\['\"]?\s*|\s+)(?P<value>{_NUMBER})(?:\s*/\s*(?P<total>\d+)(?![\d.]))?\]?"
@@ -31,6 +33,7 @@ _RATE_OF = re.compile(r"\b(lr)\([^()]*\)")  # 'lr(PiecewiseDecay): 0.1' is a rat
 _WORD = re.compile(r"[A-Za-z]+")
 _LOSS_BEFORE = re.compile(r"\bloss\W*$", re.IGNORECASE)
 _LOSS_OF = {"train": "train", "learn": "train", "val": "validation", "valid": "validation", "test": "test"}
+_LOST = re.compile(r"\bgrad_norm\W+(nan|inf)\b", re.IGNORECASE)
 _COUNTERS = {**dict.fromkeys(names.STEP_NAMES, "step"), **dict.fromkeys(names.EPOCH_NAMES, "epoch")}
 
 
@@ -61,6 +64,8 @@ def facts_of(line: str, asked: str = "", split: str | None = None) -> LineFacts:
             split = names.split_of(pair["name"]) or split  # 'Test: [10/196] Loss 0.5'
     if "train_runtime" in text and found.numbers.pop("train_loss", None) is not None:
         found.has_metric = False  # with which the Trainer ends: the mean of the whole run
+    if found.numbers.get("loss") == 0 and _LOST.search(text):  # see `lost_losses`
+        found.numbers["loss"] = math.inf
     if found.bar is not None and found.has_metric:  # else nobody knows yet what it counts
         found.numbers.setdefault("step", found.bar[0])
         found.totals.setdefault("step", found.bar[1])

@@ -18,6 +18,8 @@ from traincast.errors import InputError, NothingLoggedError
 _TITLE = re.compile(r"\W*(?:[A-Za-z]+\W+){0,3}[A-Za-z]+\s*:\s*")  # a few words, no number and a colon
 _LONGEST_TITLE = 48
 _FIRST_NUMBER = "#"  # of a line: its step, if nothing else says that and it goes up
+_HALF_DAY_S = 43_200.0
+_SOME_DAY_S = 1e9  # since 1970
 _EVALUATED = ("validation_", "test_")
 
 
@@ -34,6 +36,7 @@ class TextReader:
         self._epoch: float | None = None
         self._step: float | None = None
         self._time_s: float | None = None  # of the line that said where the log is
+        self._day_s = self._dated_s = _SOME_DAY_S  # of lines with a time of day alone
         self._title: str | None = None  # of which split the lines below are
         self._whole_epoch: float | None = None  # as written, where lines say how much of it is done
         self._is_epoch_from_zero = False
@@ -69,6 +72,8 @@ class TextReader:
             self._n_matched += 1
             self._n_percent += found.n_percent
             numbers = dict(found.numbers)
+            if found.time_of_day_s is not None:
+                numbers["timestamp"] = self._dated(found.time_of_day_s)
             self._place(numbers, found)
             if found.bar is not None:
                 self._bars.draw(*found.bar)
@@ -81,6 +86,15 @@ class TextReader:
             if found.first_number is not None:
                 numbers[_FIRST_NUMBER] = found.first_number
             self._rows.add(numbers)
+
+    def _dated(self, time_of_day_s: float) -> float:
+        """On some day, and on the next one when it is midnight."""
+        since_s = self._day_s + time_of_day_s
+        if since_s < self._dated_s - _HALF_DAY_S:
+            self._day_s += 2 * _HALF_DAY_S
+            since_s += 2 * _HALF_DAY_S
+        self._dated_s = since_s
+        return since_s
 
     def _place(self, numbers: dict[str, float], found: LineFacts) -> None:
         """Remembers where in the run the log is."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,8 @@ class ForecastCallback(TrainerCallback):  # type: ignore[misc]  # transformers i
         self._reporter.pauses()
         if state.is_world_process_zero and logs and "train_runtime" not in logs:  # else a summary of the whole run
             numbers = {name: value for name, value in logs.items() if isinstance(value, int | float)}
+            if numbers.get("loss") == 0 and not math.isfinite(numbers.get("grad_norm", 0.0)):
+                numbers["loss"] = math.nan  # which the Trainer leaves out of its mean
             rate = numbers.get("learning_rate")
             self._reporter.add(state.global_step, epoch=state.epoch, rate=rate, **columns_of(numbers))
         self._reporter.waits()

@@ -132,3 +132,14 @@ def test_percent_that_rise_are_no_losses_without_a_word():
     percent = 100.0 * (1.0 - 0.5 * steps**-0.3)
     assert "metric='accuracy' says otherwise" in " ".join(tc.fit_curve(steps, percent).warnings)
     assert "says otherwise" not in " ".join(tc.fit_curve(steps, percent, metric="accuracy").warnings)
+
+
+@pytest.mark.parametrize("unit", [1e-9, 0.1, 1e5, 1e12])
+@pytest.mark.parametrize("rates", [{"family": "optimus"}, {"learning_rate": "constant"}], ids=["optimus", "auto"])
+def test_the_unit_of_losses_does_not_matter_where_no_other_runs_are_asked(unit, rates):
+    """How far a curve drops with its rate is told by other runs, whose losses have a size."""
+    steps = np.linspace(1.0, 1_000.0, 60)
+    losses = _values("power", steps / 1_000.0, np.random.default_rng(0).standard_normal(60))
+    plain, other = (tc.fit_curve(steps, one, metric="loss", **rates) for one in (losses, unit * losses))
+    assert other.predict(3_000) == pytest.approx(unit * plain.predict(3_000), rel=1e-6)
+    assert other.interval(3_000) == pytest.approx(tuple(unit * one for one in plain.interval(3_000)), rel=1e-6)

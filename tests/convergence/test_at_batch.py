@@ -79,3 +79,5 @@ def test_a_log_without_a_batch_size_needs_one(tmp_path):
     with pytest.raises(InputError, match="does not say its batch size: give it"):
         at_batch(status, 256, noise_scale=9.0)
     assert at_batch(status, 256, noise_scale=9.0, own_batch_size=128).at_batch == 128
+    with pytest.raises(InputError, match=r"A batch size should be a number, not \[256\]"):
+        at_batch(status, [256], noise_scale=9.0, own_batch_size=128)

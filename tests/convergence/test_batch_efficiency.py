@@ -62,6 +62,8 @@ def test_a_run_is_summed_stretch_by_stretch():
         (lambda: noise_scale(0.0, 0.0, at_batch=1), "without signal and without noise"),
         (lambda: noise_scale(1.0, 1.0, at_batch=0), "A batch size is finite and above 0; found 0"),
         (lambda: efficiency(0, at_batch=1, noise_scale=1.0), "A batch size is finite and above 0; found 0"),
+        (lambda: efficiency("many", at_batch=1, noise_scale=1.0), "are numbers, not 'many'"),
+        (lambda: efficiency(2, at_batch=1, noise_scale="x"), "are numbers, not 'x'"),
         (lambda: efficiency(2, at_batch=1, noise_scale=-1.0), "A noise scale is a number of samples"),
         (lambda: epochs_at_batch(-1, 2, at_batch=1, noise_scale=1.0), "Epochs are finite and not below 0; found -1"),
     ],

@@ -37,6 +37,15 @@ def test_a_clock_that_counts_from_the_start_is_taken_as_it_is():
     assert (found.total_s, found.before_s, found.remark) == (2000.0, 0.0, None)
 
 
+def test_a_clock_that_began_long_before_the_first_row_is_told():
+    """Of the machine, say: 10,000 s at step 200, which takes 400 s. A start of some minutes is nothing to tell."""
+    steps = np.arange(200, 1001, 200)
+    found = spent(run_of(steps, 9_600.0 + STEP_S * steps))
+    assert found.total_s == 11_600.0
+    assert "shows 2.78 h at its first row, step 200: all of that is counted" in found.remark
+    assert spent(run_of(steps, 300.0 + STEP_S * steps)).remark is None
+
+
 def test_nothing_comes_before_a_row_at_step_0():
     steps = np.arange(0, 1001, 200)
     found = spent(run_of(steps, STEP_S * steps))

@@ -333,6 +333,18 @@ def test_rates_in_words_and_as_one_number():
     assert ends[1:] == pytest.approx([ends[1]] * 3)
 
 
+def test_a_rate_that_has_no_value_at_step_0_is_known_from_then_on():
+    """Noam's: 1/sqrt(step) after a warm-up."""
+
+    def of_noam(step):
+        return min(step**-0.5, step * 400**-1.5)
+
+    losses = power(STEPS)
+    known = tc.fit_curve(STEPS, losses, total_steps=10_000, learning_rate=lambda step: of_noam(max(step, 1.0)))
+    asked = tc.fit_curve(STEPS, losses, total_steps=10_000, learning_rate=of_noam)
+    assert asked.predict(10_000) == pytest.approx(known.predict(10_000), rel=1e-3)
+
+
 def test_rates_go_where_their_values_went():
     """Rows out of order, and one whose loss is no number: the schedule is the same."""
     steps = np.arange(1.0, 401.0)

@@ -47,6 +47,24 @@ def test_a_curve_is_of_numbers(steps, values, words):
         tc.fit_curve(steps, values)
 
 
+def test_tensors_with_a_gradient_or_a_type_that_numpy_lacks_are_numbers_too():
+    torch = pytest.importorskip("torch")
+    plain = tc.fit_curve(STEPS, LOSSES).predict(1_000)
+    with_gradient = torch.tensor(LOSSES, requires_grad=True)
+    for losses in (with_gradient, list(with_gradient), (loss for loss in LOSSES)):
+        assert tc.fit_curve(torch.tensor(STEPS), losses).predict(1_000) == pytest.approx(plain)
+    assert tc.fit_curve(STEPS, with_gradient.bfloat16()).predict(1_000) == pytest.approx(plain, rel=0.1)
+    curve = tc.fit_curve((step for step in STEPS), LOSSES, learning_rate="constant")
+    assert curve.steps_to(torch.tensor(0.5)) == curve.steps_to(0.5)
+
+
+def test_one_learning_rate_may_be_any_kind_of_number():
+    torch = pytest.importorskip("torch")
+    plain = tc.fit_curve(STEPS, LOSSES, learning_rate=0.5).predict(1_000)
+    for rate in (np.float32(0.5), np.array(0.5), torch.tensor(0.5), 1):
+        assert tc.fit_curve(STEPS, LOSSES, learning_rate=rate).predict(1_000) == plain
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -55,6 +73,9 @@ def test_a_curve_is_of_numbers(steps, values, words):
         ({"total_steps": 10**400}, "total_steps is too large"),
         ({"metric": 3}, "A metric should be a word, not 3"),
         ({"learning_rate": object()}, "learning_rate should be numbers"),
+        ({"learning_rate": True}, "learning_rate should be a number, not True"),
+        ({"learning_rate": {-5: 1, -3: 0.1}}, "steps of learning_rate are finite and not below 0"),
+        ({"learning_rate": {float("nan"): 1}}, "steps of learning_rate are finite and not below 0"),
         ({"learning_rate": {"a": 1}}, "A step of learning_rate should be a number, not 'a'"),
         ({"learning_rate": lambda step: None}, "learning_rate at step 0 should be a number, not None"),
         ({"like": "ab"}, "like should be a list, not 'ab'"),

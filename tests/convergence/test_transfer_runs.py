@@ -94,6 +94,21 @@ def test_a_model_of_that_size_is_compared_with_and_not_learned_from(table):
     assert found.to_dict()["fitted"]["b1"] == pytest.approx(parameters(24)[1], rel=0.02)
 
 
+def test_a_degenerate_fit_of_the_model_itself_is_not_compared_with_and_nobody_learns_from_one(tmp_path):
+    good = [f"net{depth},{depth},0.00{depth},0.6,0.5" for depth in (20, 32, 44)]
+    bad = ["net18,18,15000,1e-14,1.4", "net50,50,16000,1e-14,1.7"]
+    paths = []
+    for name, lines in (("with", [*good, *bad]), ("without", good)):
+        paths.append(tmp_path / f"{name}.csv")
+        paths[-1].write_text("\n".join(["model,depth,b0,b1,b2", *lines]) + "\n")
+    found, clean = (tc.transfer(path, 50, total_steps=1_000) for path in paths)
+    assert len(found.own) == 1
+    assert (found.mean("b0"), found.to_dict()["fitted"]) == (None, None)
+    assert found.ridge == clean.ridge
+    told = "1 of 1 runs of the model itself is a degenerate fit, and nothing is compared with it."
+    assert told in found.warnings
+
+
 def test_runs_that_count_epochs_are_transferred_in_epochs(tmp_path):
     rows = []
     for depth in (10, 16, 24):

@@ -68,7 +68,7 @@ def test_a_job_survives_the_death_of_its_scheduler_and_of_one_of_two_workers(tmp
     told_s = folder.told_s()
     with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as second:
         process = psutil.Process(second.pid)
-        wait_until(lambda: folder.told_s() > told_s and len(workers_below(process)) == 2, second)
+        wait_until(lambda: (folder.told_s() or 0.0) > (told_s or 0.0) and len(workers_below(process)) == 2, second)
         os.kill(workers_below(process)[1].pid, signal.SIGKILL)
         out, told = second.communicate()
     assert second.returncode == 0, told

@@ -50,7 +50,7 @@ def document_of(study: Study, times: Sequence[WorkersCurve] = (), *, has_charts:
     asked = study.predicted
     what = asked.sized
     kind = f"family '{asked.family}', " if asked.family else ""
-    n_own = len(study.own)
+    n_own = len(study.fitted)
     compared = f"; compared with {n_own} run{'s' * (n_own > 1)} of the model itself" if n_own else ""
     tables = [_parameters(study), _curve(study)]
     tables += [_held_out(study)] if study.held_out else []
@@ -69,11 +69,11 @@ def _parameters(study: Study) -> Table:
     rows: list[Row] = []
     for name, one in study.predicted.estimates.items():
         fitted, theirs = study.mean(name), study.ridge.get(name)
-        own = (_digits(fitted), _error(one.value, fitted)) if study.own else ()
-        of_ridge = (_digits(theirs), *((_error(theirs, fitted),) if study.own else ()))
+        own = (_digits(fitted), _error(one.value, fitted)) if study.fitted else ()
+        of_ridge = (_digits(theirs), *((_error(theirs, fitted),) if study.fitted else ()))
         rows.append((name, *(_digits(value) for value in (one.value, one.low, one.high)), *own, *of_ridge))
     columns = [Column(key="parameter", header=""), *_estimate_columns(""), Column(key="ridge", header="plain ridge")]
-    if study.own:
+    if study.fitted:
         columns[4:4] = [
             Column(key="fitted", header="fitted"),
             Column(key="error_fraction", header="error", show="percent"),
@@ -114,7 +114,7 @@ def _curve(study: Study) -> Table:
 
 def _own_law(study: Study) -> Law | None:
     """The first of the model's own runs whose fit can be used."""
-    fit = next((run.fit for run in study.own if not run.fit.is_degenerate), None)
+    fit = next(iter(study.fitted), None)
     return None if fit is None else law_of(fit.b0, fit.b1, fit.b2)
 
 
@@ -152,7 +152,8 @@ def _hardware(study: Study) -> Table:
     if all(test.least_p_value > _LEVEL for test in tests):
         told = "Too few runs of one model on several kinds to tell"
     else:
-        told = "It matters" if any(test.is_rejected for test in tests) else "No difference beyond chance"
+        rejected = ", ".join(test.quantity for test in tests if test.is_rejected)
+        told = f"More than chance explains of {rejected}" if rejected else "No difference beyond chance"
     return Table(title="Does the hardware matter?", columns=columns, rows=rows, notes=(f"{told}: runs are pooled.",))
 
 

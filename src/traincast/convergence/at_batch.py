@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from traincast.convergence import given
 from traincast.convergence.answer import Range
 from traincast.convergence.batch_efficiency import epochs_at_batch
 from traincast.convergence.watching import Status
@@ -29,6 +30,7 @@ class AtBatch:
 def at_batch(status: Status, batch_size: float, *, noise_scale: float, own_batch_size: float | None = None) -> AtBatch:
     """When a run reaches its target at another batch size, with a learning rate that follows (see batch_efficiency)."""
     there, own = status.arrival, own_batch_size if own_batch_size is not None else status.log.batch_size
+    given.number("A batch size", batch_size)
     if there is None:
         raise InputError("Another batch size changes when a target is reached: give a target.")
     if own is None:

@@ -47,7 +47,7 @@ def epochs_at_batch(epochs: ArrayLike, batch_size: ArrayLike, *, at_batch: float
 
 def _samples_needed(batch_size: ArrayLike, at_batch: float, noise_scale: ArrayLike) -> Floats:
     """Samples for the same progress, relative to `at_batch`: (phi + m) / (phi + m0), and 1 where phi is infinite."""
-    batch, base, phi = _batch(batch_size), _batch(at_batch), np.asarray(noise_scale, float)
+    batch, base, phi = _batch(batch_size), _batch(at_batch), _numbers(noise_scale)
     if not (phi >= 0).all():
         raise InputError(f"A noise scale is a number of samples, not below 0; found {phi[~(phi >= 0)].ravel()[0]:g}.")
     return 1 + (batch - base) / (phi + base)
@@ -61,8 +61,15 @@ def _batch(batch_size: ArrayLike) -> Floats:
 
 
 def _checked(given: ArrayLike, rule: str) -> Floats:
-    values = np.asarray(given, float)
+    values = _numbers(given)
     wrong = ~(np.isfinite(values) & (values >= 0))
     if wrong.any():
         raise InputError(f"{rule}; found {values[wrong].ravel()[0]:g}.")
     return values
+
+
+def _numbers(given: ArrayLike) -> Floats:
+    try:
+        return np.asarray(given, float)
+    except (TypeError, ValueError):
+        raise InputError(f"Batch sizes, noise scales and gradients are numbers, not {given!r}.") from None

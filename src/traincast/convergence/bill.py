@@ -14,6 +14,7 @@ from traincast.units import show_duration
 
 _BEGINS = 0.5  # of a step: a clock that shows less at its first row began with that row
 _WHOLE = 0.5  # of what the steps before the first row take: a clock that shows more there has counted them
+_MOST = 0.5  # of the time so far
 _ONE_ROW = 1.5  # times the steps between two rows: what lies further ahead of the first row was logged elsewhere
 
 
@@ -42,7 +43,7 @@ def spent_so_far(log: Log, pace: Pace | None, step: float) -> Spent | None:
         return Spent(total_s=last_s, n_steps=step)
     before_s = first_step * pace.step_s
     if first_step == 0 or first_s >= _WHOLE * before_s:
-        return Spent(total_s=last_s, n_steps=step)
+        return Spent(total_s=last_s, n_steps=step, remark=_late_start(log, first_step, first_s, before_s, last_s))
     if first_step > _ONE_ROW * _stride(clock):
         where = f"{log.unit} {count(first_step, log.unit)}"
         remark = f"The log begins at {where}: what the run took before that is not in its time so far."
@@ -55,6 +56,17 @@ def spent_so_far(log: Log, pace: Pace | None, step: float) -> Spent | None:
         f"{show_duration(before_s)}, at the pace of the others."
     )
     return Spent(total_s=last_s + before_s, n_steps=step, before_s=before_s, remark=remark)
+
+
+def _late_start(log: Log, first_step: float, first_s: float, before_s: float, last_s: float) -> str | None:
+    """Most of the time is over at the first row: a long start, or a clock that began before the run."""
+    if first_s - before_s <= _MOST * last_s:
+        return None
+    where = f"{log.unit} {count(first_step, log.unit)}"
+    return (
+        f"The log's clock shows {show_duration(first_s)} at its first row, {where}: all of that is counted as time of "
+        "the run, and too much if that clock began earlier."
+    )
 
 
 def about_price(log: Log, speed: Speed | None, total_steps: float | None) -> tuple[str, ...]:

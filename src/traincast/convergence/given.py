@@ -71,14 +71,25 @@ def several(what: str, values: object) -> tuple[Any, ...]:
 
 
 def floats(what: str, values: object) -> Floats:
-    """One row of numbers, of which some may not be finite."""
+    """One row of numbers, of which some may not be finite. Tensors may have a gradient, or a type NumPy lacks."""
     try:
         found = np.asarray(values, float)
-    except (TypeError, ValueError, OverflowError):
-        raise _wrong(what, "numbers", values) from None
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        found = _one_by_one(what, values)
     if found.ndim == 0:
         raise _wrong(what, "a list of numbers", values)
     return found.ravel()
+
+
+def _one_by_one(what: str, values: object) -> Floats:
+    """Of what NumPy does not read at once: such tensors, lists of them, what comes one after the other."""
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise _wrong(what, "numbers", values)
+    try:
+        rows = np.ravel(values.tolist()) if hasattr(values, "tolist") else values
+        return np.array([float(one.item() if hasattr(one, "item") else one) for one in rows])
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        raise _wrong(what, "numbers", values) from None
 
 
 def _wrong(what: str, right: str, value: object) -> InputError:

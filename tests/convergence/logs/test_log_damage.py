@@ -3,10 +3,13 @@
 import bz2
 import io
 import lzma
+import os
 import pickle
 import zipfile
+from pathlib import Path
 
 import pytest
+from written_logs import event_file
 
 import traincast as tc
 from traincast.convergence.logs.follow import LogFollower
@@ -121,3 +124,19 @@ def test_a_folder_without_events_names_its_files(tmp_path):
     saved(tmp_path / "metrics.csv", TABLE)
     with pytest.raises(InputError, match=r"has no event files .*: give one of its files, metrics\.csv\."):
         tc.read_log(tmp_path)
+
+
+def test_a_folder_that_vanishes_beside_the_event_files_is_passed_over(tmp_path, monkeypatch):
+    """A run saves a checkpoint under another name first, and moves it."""
+    event_file(tmp_path / "events.out.tfevents.1", [(1.0 + step, step, "loss", 1.0) for step in range(9)])
+    gone = tmp_path / "checkpoint.tmp"
+    gone.mkdir()
+    scandir = os.scandir
+
+    def without(path="."):
+        if Path(path).name == gone.name:
+            raise FileNotFoundError(path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", without)
+    assert len(tc.read_log(tmp_path).find("loss")) == 9

@@ -63,13 +63,15 @@ class AnnealedLaws:
     first_step: float
     last_step: float
     still_sd: float
+    highest: float = math.inf  # of the points
     top: float | None = None  # an accuracy is this minus the member's value
     raised: float = 0.0  # losses below 0 were raised by this before they were fitted
 
     def values(self, steps: Floats) -> Floats:
-        """One row a member, one column a step."""
+        """One row a member, one column a step. So far no law is higher than what was logged, as powers are near 0."""
         now = np.maximum(self._laws(np.array([self.last_step])), _LEAST)
         found = np.maximum(self._laws(steps), _LEAST)
+        found = np.where(steps > self.last_step, found, np.minimum(found, self.highest))
         moved = np.abs(np.log(found / now))
         sd = np.where(steps > self.last_step, self.still_sd + _MOVING_SD * moved, 0.5 * self.still_sd)
         found = found * np.exp(self.error[:, None] * sd)
@@ -133,6 +135,7 @@ def fit_auto(
             first_step=float(bins.steps[0]),
             last_step=points.last_step,
             still_sd=_STILL_SD + _NOISE_SD * points.noise(),
+            highest=float(points.values.max()),
             top=top,
             raised=raised,
         ),

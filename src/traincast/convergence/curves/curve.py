@@ -35,9 +35,10 @@ class Rescaled:
     members: Members
     scale: float
     offset: float
+    most: float = np.inf  # of what was fitted: no accuracy lacks more than all of it
 
     def values(self, steps: Floats) -> Floats:
-        return self.offset + self.scale * self.members.values(steps)
+        return self.offset + self.scale * np.minimum(self.members.values(steps), self.most)
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
@@ -80,6 +81,8 @@ class Curve:
     def share_within(self, reached: Floats, by_step: float | None = None) -> float:
         """Of what `crossings` gave: how much of it is reached by a step, or by the end of the run."""
         limit = given.number("A step", by_step) if by_step is not None else self.total_steps
+        if limit is not None and np.isnan(limit):
+            raise InputError("A step is a number, not nan.")
         is_there = np.isfinite(reached) if limit is None else reached <= limit
         return float(np.clip(self.weights[is_there].sum(), 0.0, 1.0))
 
@@ -108,13 +111,14 @@ class Curve:
 
         The grid goes to the end of the run where that is known, and far beyond what was logged where it is not.
         """
-        if not np.isfinite(given.number("A target", target)):
-            raise InputError(f"A target is a finite number, not {target}.")
+        wanted = given.number("A target", target)
+        if not np.isfinite(wanted):
+            raise InputError(f"A target is a finite number, not {wanted:g}.")
         end = self.total_steps or _FURTHEST * self.last_step
         first = max(self.first_step, 1e-6 * end)
         grid = np.union1d(np.geomspace(first, end, _GRID), np.linspace(first, end, _GRID))
         values = self.members.values(grid)
-        beyond = values - target if self.is_rising else target - values
+        beyond = values - wanted if self.is_rising else wanted - values
         is_there = beyond >= 0
         place = np.argmax(is_there, axis=1)
         rows = np.arange(len(values))

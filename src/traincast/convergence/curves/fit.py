@@ -56,16 +56,19 @@ def fit_curve(
     {step: rate from it on}, one rate a logged value, or one a step of the run. Steps may be epochs, if all of it is.
     """
     check_family(family)
-    points = _points(steps, losses, total_steps)
+    places = given.floats("The steps of a curve", steps)
+    points = _points(places, losses, total_steps)
     kind = metric or _guessed(points)
     if metric is None and kind == "accuracy":
         told = "The values rise between 0 and 1 and are taken for accuracies: metric='loss' says otherwise."
         points = _remarked(points, told)
+    elif metric is None and _rises(points):
+        points = _remarked(points, "The values rise and are taken for losses: metric='accuracy' says otherwise.")
     if family == "optimus":
         if learning_rate is not None:
             points = _remarked(points, "The law of Optimus knows no learning rate: what was given of it is not used.")
         return _fit_optimus(points, kind, total_steps)
-    schedule = read_schedule(learning_rate, np.asarray(steps, float).ravel(), total_steps)
+    schedule = read_schedule(learning_rate, places, total_steps)
     return _told(_fit_auto(points, kind, schedule, total_steps), points)
 
 
@@ -129,7 +132,7 @@ def _fit_optimus(points: Points, kind: Kind, total_steps: float | None) -> Curve
     top = 1.0 if kind == "reward" else _top([points])
     curve = fit_points(_errors(shares, top), total_steps=total_steps)
     told = f"The law of Optimus is of losses: it is fitted to what the values lack to {low + width * top:.4g}."
-    members = Rescaled(curve.members, -width, low + width * top)
+    members = Rescaled(curve.members, -width, low + width * top, most=top)
     return replace(curve, members=members, is_rising=True, warnings=(told, *curve.warnings))
 
 

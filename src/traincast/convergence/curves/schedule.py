@@ -80,8 +80,8 @@ def read_schedule(learning_rate: LearningRate | None, steps: Floats, total_steps
     last = float(np.nanmax(steps))
     if isinstance(learning_rate, str):
         learning_rate = schedule_of_words(learning_rate, total_steps)
-    if isinstance(learning_rate, (int, float)):
-        return _schedule(np.array([0.0, max(last, 1.0)]), np.full(2, float(learning_rate)))
+    if hasattr(learning_rate, "__float__") and getattr(learning_rate, "ndim", 0) == 0:
+        return _schedule(np.array([0.0, max(last, 1.0)]), np.full(2, given.number("learning_rate", learning_rate)))
     if callable(learning_rate):
         knots = np.linspace(0.0, total_steps or last, _KNOTS)
         if not total_steps:
@@ -110,7 +110,10 @@ def _milestone(what: str, value: object) -> float:
 
 
 def _rate_at(learning_rate: Callable[[float], object], step: float) -> float:
-    return given.number(f"learning_rate at step {step:g}", learning_rate(step))
+    try:
+        return given.number(f"learning_rate at step {step:g}", learning_rate(step))
+    except ZeroDivisionError:  # 1/sqrt(step), as of Noam's, has no rate at step 0
+        return math.nan
 
 
 def _schedule(knots: Floats, rates: Floats) -> Schedule:
@@ -137,6 +140,8 @@ def _stairs(milestones: Mapping[float, float], end: float) -> Schedule:
     if not milestones:
         raise InputError("learning_rate is empty: give {step: rate from it on}.")
     places = sorted((_milestone("step", step), _milestone("rate", rate)) for step, rate in milestones.items())
+    if not all(0 <= place < math.inf for place, _ in places):
+        raise InputError(f"The steps of learning_rate are finite and not below 0: {dict(milestones)} cannot be.")
     narrow = 1e-9 * max(end, 1.0)
     knots, rates = [0.0], [places[0][1]]
     for (_, before), (place, after) in pairwise(places):

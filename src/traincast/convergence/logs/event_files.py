@@ -24,8 +24,9 @@ Field = tuple[int, int | bytes]  # number of the field, and what it holds
 
 
 def event_paths(path: Path) -> list[Path]:
-    """The event files of a folder and of the folders in it."""
-    found = sorted(one for one in path.rglob("*tfevents*") if one.is_file())
+    """The event files of a folder and of the folders in it, of which some may vanish meanwhile."""
+    named = [Path(folder, name) for folder, _, names_in in os.walk(path) for name in names_in if "tfevents" in name]
+    found = sorted(one for one in named if one.is_file())
     if not found:
         others = sorted(one.name for one in path.iterdir() if one.is_file())[:5]
         what = f": give one of its files, {', '.join(others)}" if others else ""

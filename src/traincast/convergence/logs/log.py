@@ -162,7 +162,9 @@ class Log:
         return f"it has {known}{others}"
 
     def _near(self, wanted: str) -> str:
-        return close_names(wanted, [name for one in self.series for name in (one.metric, one.name)])
+        """What is there by this very name is listed already."""
+        known = [name for one in self.series for name in (one.metric, one.name)]
+        return close_names(wanted, [name for name in known if name.lower() != wanted.lower()])
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -62,9 +62,12 @@ def chosen_rows(path: str | Path, *, split: str | None = None) -> list[tuple[str
     lines = read_rows(Path(path))
     splits = sorted({line.get(_CHOOSE, "") for _, line in lines})
     if split is not None and split not in splits:
-        raise InputError(f"'{path}' has no rows of split '{split}'; it has {', '.join(splits) or 'none'}.")
+        raise InputError(
+            f"'{path}' has no rows of split '{split}'; it has {', '.join(filter(None, splits)) or 'none'}."
+        )
     if split is None and len(splits) > 1:
-        raise InputError(f"'{path}' holds rows of {' and '.join(splits)}: say which with split.")
+        known = " and ".join(name or "no split" for name in splits)
+        raise InputError(f"'{path}' holds rows of {known}: say which with rows (--rows {next(filter(None, splits))}).")
     return [(where, line) for where, line in lines if split is None or line.get(_CHOOSE, "") == split]
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from traincast.convergence.counting import of_all
+from traincast.convergence.transfer.fits import Fit, usable
 from traincast.convergence.transfer.held_out import HeldOut, Law, each_held_out, law_of
 from traincast.convergence.transfer.ridge import codes_of, ridge
 from traincast.convergence.transfer.runs import KnownRun
@@ -37,9 +39,14 @@ class Study:
     def ridge_curve(self) -> Law:
         return law_of(*(self.ridge[name] for name in ("b0", "b1", "b2")))
 
+    @property
+    def fitted(self) -> tuple[Fit, ...]:
+        """What the model's own runs showed, as far as that can be compared with."""
+        return tuple(run.fit for run in self.own if not run.fit.is_degenerate)
+
     def mean(self, quantity: str) -> float | None:
-        """Of the model's own runs; None where it has none."""
-        known = [getattr(run.fit, quantity) for run in self.own if getattr(run.fit, quantity) is not None]
+        """Of these; None where there are none."""
+        known = [getattr(fit, quantity) for fit in self.fitted if getattr(fit, quantity) is not None]
         return float(np.mean(known)) if known else None
 
     def to_dict(self) -> dict[str, Any]:
@@ -49,7 +56,7 @@ class Study:
             "unit": self.unit,
             "steps_per_epoch": self.steps_per_epoch,
             "ridge": dict(self.ridge),
-            "fitted": {name: self.mean(name) for name in (*QUANTITIES, "b2")} if self.own else None,
+            "fitted": {name: self.mean(name) for name in (*QUANTITIES, "b2")} if self.fitted else None,
             "held_out": [each.to_dict() for each in self.held_out],
             "warnings": list(self.warnings),
         }
@@ -71,7 +78,8 @@ def study(
     predicted = predict_parameters(seen, size, total_steps=total_steps, family=family, size_name=size_name)
     held_out, remarks = each_held_out([run.fit for run in runs], total_steps=total_steps, size_name=size_name)
     codes = codes_of([run.fit for run in runs])
-    known = {name: [ridge(seen, (size, gpu), name, codes) for gpu in codes] for name in (*QUANTITIES, "b2")}
+    learned, _ = usable(seen)
+    known = {name: [ridge(learned, (size, gpu), name, codes) for gpu in codes] for name in (*QUANTITIES, "b2")}
     steps_per_epoch = [run.steps_per_epoch for run in runs if run.steps_per_epoch]
     return Study(
         predicted=predicted,
@@ -80,8 +88,19 @@ def study(
         ridge={name: float(np.mean(found)) for name, found in known.items() if None not in found},  # type: ignore[arg-type]
         held_out=held_out,
         steps_per_epoch=float(np.median(steps_per_epoch)) if steps_per_epoch else None,
-        warnings=(*predicted.warnings, *remarks, *dict.fromkeys(text for run in runs for text in run.remarks)),
+        warnings=(
+            *predicted.warnings,
+            *_not_compared(own),
+            *remarks,
+            *dict.fromkeys(text for run in runs for text in run.remarks),
+        ),
     )
+
+
+def _not_compared(own: Sequence[KnownRun]) -> tuple[str, ...]:
+    n_lost = sum(run.fit.is_degenerate for run in own)
+    many = of_all(n_lost, len(own), "runs of the model itself", "is a degenerate fit", "are degenerate fits")
+    return (f"{many}, and nothing is compared with it.",) if n_lost else ()
 
 
 def over_sizes(found: Study) -> tuple[Transferred, ...]:

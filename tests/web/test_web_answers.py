@@ -207,6 +207,16 @@ def test_a_plan_is_of_steps_as_they_are_run(client):
     assert plain["data"]["cheapest"] != compiled["data"]["cheapest"]
 
 
+@pytest.mark.parametrize("what", ["forecast", "memory", "layers", "explain", "scale", "plan"])
+def test_remarks_hold_no_advice_for_a_command_line(client, what):
+    question = {"model": "resnet50", "batch_size": 64}
+    question |= {"n_samples": 1000} if what == "plan" else {"on": ["T4", "A10G"] if what == "forecast" else "T4"}
+    answer = client.post(f"/api/{what}", json=question).json()
+    notes = [*answer["notes"], *(note for table in answer["tables"] for note in table["notes"])]
+    assert notes
+    assert [note for note in notes if "--" in note or "traincast " in note] == []
+
+
 def test_a_price_of_nothing_is_refused_as_the_document_says(client):
     assert "above 0" in problem(client, "forecast", **_STEP, on=["T4"], price_usd_per_hour=0)
 

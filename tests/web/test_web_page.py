@@ -159,6 +159,55 @@ def test_on_a_phone_nothing_runs_over_the_edge_by_day_and_by_night(browser, page
     context.close()
 
 
+@pytest.mark.parametrize(("width", "height"), [(1280, 700), (390, 700)])
+def test_a_field_that_gets_the_focus_is_in_sight(browser, page_address, width, height):
+    context = browser.new_context(viewport={"width": width, "height": height}, reduced_motion="reduce")
+    page = context.new_page()
+    page.goto(page_address + QUICK)
+    answered(page, "cifar_resnet20")
+    page.get_by_label("Name").focus()
+    hidden = []
+    while (name := page.evaluate("document.activeElement.name || document.activeElement.id")) != "spot":
+        page.keyboard.press("Tab")
+        is_seen = (
+            "(() => { const { x, y, width, height } = document.activeElement.getBoundingClientRect();"
+            " return document.activeElement.contains(document.elementFromPoint(x + width / 2, y + height / 2)); })()"
+        )
+        if not page.evaluate(is_seen):
+            hidden.append(name)
+    assert hidden == []
+    context.close()
+
+
+def test_charts_are_described_and_their_buttons_within_reach(page, page_address):
+    page.goto(page_address + QUICK)
+    answered(page, "cifar_resnet20")
+    chart = page.get_by_role("group", name="Throughput of cifar_resnet20")
+    expect(chart.get_by_role("img", name="samples/s by GPUs: strong, batch 64, weak, 8 per GPU")).to_be_visible()
+    chart.get_by_role("button", name="Download plot as a PNG").focus()
+    expect(page.locator("#scale .modebar").first).to_have_css("opacity", "1")
+
+
+_N_LINES = (
+    "(all) => all.map((one) => { const words = document.createRange(); words.selectNodeContents(one);"
+    " return words.getClientRects().length; })"
+)
+
+
+def test_on_the_smallest_phone_no_remark_runs_over_the_edge_and_no_word_is_broken(browser, page_address):
+    context = browser.new_context(viewport={"width": 320, "height": 640}, is_mobile=True, has_touch=True)
+    page = context.new_page()
+    page.goto(page_address + SMALL + "&on=g5.xlarge&deadline_h=1")
+    answered(page, "cifar_resnet20")
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    assert page.evaluate("document.documentElement.scrollWidth") == 320
+    n_lines = page.locator("#plan .side tbody th").evaluate_all(_N_LINES)
+    assert set(n_lines) == {1}
+    drawing = page.locator("#explain .chart", has_text="flop a byte").locator(".gridlayer").first
+    assert drawing.bounding_box()["height"] > 150
+    context.close()
+
+
 def test_every_field_has_a_name_for_screen_readers(page, page_address):
     page.goto(page_address + QUICK)
     unnamed = page.evaluate(

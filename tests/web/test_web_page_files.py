@@ -1,5 +1,6 @@
 """Files on the page: models and logs that are chosen or dropped, and the target that a log is read for."""
 
+import pytest
 from open_page import BOTH, LOG, PATIENCE_MS, QUICK, SMALL, answered, card, drop_file
 from playwright.sync_api import expect
 
@@ -48,6 +49,25 @@ def test_a_file_may_be_dropped_anywhere(page, page_address):
     expect(page.locator("#model-file-hint")).to_contain_text("'mine.trace' is no saved trace", timeout=PATIENCE_MS)
 
 
+def test_a_field_takes_what_is_dropped_on_it(page, page_address):
+    page.goto(page_address + QUICK)
+    answered(page, "cifar_resnet20")
+    drop_file(page, "#curve-file", "earlier.csv", LOG)
+    expect(page.locator("#curve-hint")).to_contain_text("earlier.csv is read", timeout=PATIENCE_MS)
+    drop_file(page, "#model", "notes.csv", LOG)
+    expect(page.locator("#model-file-hint")).to_contain_text("'notes.csv' is no model", timeout=PATIENCE_MS)
+    expect(page.locator("#converge h3")).to_have_count(0)
+
+
+@pytest.mark.parametrize(("name", "content"), [("net.json", '{"model_type": "nope"}'), ("net", "traincast-trace 1")])
+def test_a_model_may_be_dropped_under_any_name(page, page_address, name, content):
+    page.goto(page_address + QUICK)
+    answered(page, "cifar_resnet20")
+    drop_file(page, "header", name, content)
+    expect(page.locator("#model-file-hint")).to_have_class("hint wrong", timeout=PATIENCE_MS)
+    expect(page.locator("#model-file-hint")).to_contain_text(name)
+
+
 def test_the_last_of_two_logs_counts(page, page_address):
     page.goto(page_address + QUICK)
     answered(page, "cifar_resnet20")
@@ -90,11 +110,12 @@ def test_a_target_is_of_the_metric_that_is_chosen_and_of_the_accuracy_by_itself(
     read = page.locator("#converge .subtitle")
     expect(read).to_contain_text("train loss", timeout=PATIENCE_MS)
     for target, metric, meant in (("0.9", "", "accuracy"), ("0.9", "loss", "loss"), ("90 %", "", "accuracy")):
-        page.get_by_label("Metric").select_option(metric)
+        page.get_by_label("Metric").fill(metric)
         page.get_by_label("Target").fill(target)
         page.get_by_label("Target").press("Tab")
         expect(read).to_contain_text(f"train {meant}", timeout=PATIENCE_MS)
-    page.get_by_label("Metric").select_option("f1")  # which this log has as well
+    page.get_by_label("Metric").fill("f1")  # which this log has as well
+    page.get_by_label("Metric").press("Tab")
     expect(read).to_contain_text("train f1", timeout=PATIENCE_MS)
 
 

@@ -47,7 +47,6 @@ def test_the_link_that_is_copied_holds_what_was_typed_last(browser, page_address
         ("&n_samples=many", "Samples of one epoch 'many'"),
         ("&colour=red", "'colour'"),
         ("&spot=maybe", "spot 'maybe'"),
-        ("&metric=charm", "Metric 'charm'"),
         ("".join(f"&on={number}xT4" for number in range(2, 10)), "'9xT4' (at most 8 places are compared)"),
     ],
 )
@@ -65,6 +64,23 @@ def test_on_a_phone_what_a_link_loses_is_told_above_the_form(browser, page_addre
     expect(page.locator("#link-problem")).to_be_visible(timeout=PATIENCE_MS)
     assert page.locator("#link-problem").bounding_box()["y"] < page.locator("#model").bounding_box()["y"]
     context.close()
+
+
+def test_back_and_forward_restore_the_choice_that_the_address_bar_tells(page, page_address):
+    page.goto(page_address + QUICK)
+    answered(page, "cifar_resnet20")
+    batch = page.get_by_role("spinbutton", name="Batch")
+    page.get_by_role("link", name="Memory").click()
+    batch.fill("32")
+    page.get_by_role("link", name="Layers").click()  # at once, and what was typed stays
+    expect(page.locator("#forecast h3").first).to_have_text("cifar_resnet20 on T4, batch 32", timeout=PATIENCE_MS)
+    page.go_back()
+    page.go_back()
+    expect(page.locator("#forecast h3").first).to_have_text("cifar_resnet20 on T4, batch 64", timeout=PATIENCE_MS)
+    assert batch.input_value() == "64"
+    page.go_forward()
+    page.go_forward()
+    expect(page.locator("#forecast h3").first).to_have_text("cifar_resnet20 on T4, batch 32", timeout=PATIENCE_MS)
 
 
 def test_a_link_that_is_understood_is_not_remarked_on(page, page_address):

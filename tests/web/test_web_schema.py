@@ -35,6 +35,14 @@ def test_the_document_has_every_route(operations):
     assert set(operations) == {*_UPLOADS, *_OTHERS}
 
 
+@pytest.mark.parametrize("what", _NAMES)
+def test_the_example_of_each_question_is_answered(client, what):
+    document = client.get("/openapi.json").json()
+    body = document["paths"][f"/api/{what}"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    (example,) = document["components"]["schemas"][body["$ref"].rpartition("/")[2]]["examples"]
+    assert client.post(f"/api/{what}", json=example).status_code == 200
+
+
 def test_every_field_is_described_and_every_refusal_has_one_form(client):
     document = client.get("/openapi.json").json()
     schemas = document["components"]["schemas"]

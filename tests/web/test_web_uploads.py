@@ -10,6 +10,7 @@ from starlette.testclient import TestClient
 import traincast as tc
 from traincast.cli.web_documents import presenters
 from traincast.web.app import make_app
+from traincast.web.child import kind_of
 from traincast.web.limits import Limits
 from traincast.web.uploads import plain_name
 
@@ -130,8 +131,9 @@ class _Bomb:
         ("cut.trace", b"traincast-trace 1\nabc", "truncated or damaged"),
         ("bent.trace", b"\x00raincast-trace 1\nabc", "'bent.trace' is no saved trace, or its beginning is damaged"),
         ("model.py", b"traincast-trace 1\nabc", "is code, and code is never run here"),
-        ("net.onnx", b"traincast-trace 1\nabc", "'net.onnx' is a saved trace, not an ONNX file"),
-        ("net.onnx", b'{"model_type": "bert"}', "'net.onnx' is JSON, not an ONNX file"),
+        ("net.onnx", b"traincast-trace 1\nabc", "'net.onnx' is truncated or damaged"),
+        ("model.keras", b"PK\x03\x04" + bytes(100), "tc.load_model('model.keras').save('model.trace') writes a trace"),
+        ("model.h5", b"\x89HDF", "is a Keras file, which may hold code and is never opened here"),
         ("photo.png", b"\x89PNG\r\n\x1a\n", "'photo.png' is no model that can be read here: upload an ONNX file"),
         ("model", b"anything", "'model' is no model that can be read here"),
         ("bomb.trace", _BOMB, "'bomb.trace' unpacks to more than 64 MiB, the most that a trace may take."),
@@ -142,6 +144,20 @@ class _Bomb:
 )
 def test_a_bad_file_is_a_clear_message(client, name, content, words):
     assert words in refused(client, name, content)
+
+
+@pytest.mark.parametrize("name", ["mnist", "mnist.onnx", "mnist.json", "mnist.trace.txt"])
+def test_a_model_is_known_by_its_content_whatever_its_name(client, saved_trace, name):
+    found = upload(client, name, saved_trace).json()
+    assert (found["kind"], found["name"]) == ("trace", name)
+
+
+@pytest.mark.parametrize(
+    ("start", "kind"),
+    [(b"\x08\x09\x12\x07pytorch", "onnx"), (b' {"model_type"', "config"), (b"traincast-trace 1", "trace")],
+)
+def test_a_file_is_what_it_begins_like(start, kind):
+    assert kind_of(start, "model") == kind
 
 
 def test_what_takes_too_long_or_too_much_memory_is_ended():
@@ -181,6 +197,20 @@ def test_advice_is_such_as_a_page_can_follow(client):
     assert "factory" not in sentence
     reply = client.post("/api/converge", params={"name": "run.txt"}, content=b"hello\nworld\n")
     assert reply.json()["error"] == "'run.txt' has no line with a loss or an accuracy that we can find."
+
+
+def test_a_column_of_any_name_is_continued_once_it_is_named_as_the_metric(client):
+    log = "step,objective\n" + "".join(f"{step},{1 + 3 / step}\n" for step in range(1, 60))
+    reply = client.post("/api/converge", params={"name": "run.csv"}, content=log)
+    assert reply.json()["error"].endswith("it has step, objective. The metric says which one is meant.")
+    named = client.post("/api/converge", params={"name": "run.csv", "metric": "objective"}, content=log)
+    assert named.json()["subtitle"].startswith("train objective")
+    kept = client.post("/api/logs", params={"name": "run.csv", "metric": "objective"}, content=log).json()
+    assert kept["metrics"] == ["objective"]
+    target = {"log": kept["id"], "value": 1.02, "metric": "objective"}
+    question = {"model": "mnist_cnn", "on": ["T4"], "batch_size": 8, "n_samples": 60_000, "target": target}
+    found = client.post("/api/forecast", json=question).json()
+    assert found["data"]["forecasts"][0]["to_target"]["metric"] == "objective"
 
 
 @pytest.mark.parametrize(

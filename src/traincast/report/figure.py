@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 from traincast.report.axes import axis_of, is_finite
 from traincast.report.json_ import plain
 from traincast.report.labels import readable
+from traincast.report.reference_lines import DASHED, Extent, draw_lines
 from traincast.report.table import show_value
 
 if TYPE_CHECKING:
-    from traincast.report.chart import Chart, ReferenceLine, Series
+    from traincast.report.chart import Chart, Series
 
 # Paul Tol's bright scheme: distinct for colour-blind readers, on white and on black.
 COLORS = ("#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377", "#999999")
 _LEGEND_ROW_PX, _LEGEND_MARK_PX, _LETTER_PX, _LEGEND_WIDTH_PX = 30, 45, 8, 850
 _LEAST_DOT_PX, _LARGEST_DOT_PX = 5.0, 34.0
 _ROWS_PX, _THINNEST_BAR_PX, _THICKEST_BAR_PX = 150.0, 1.5, 14.0  # of a Gantt chart
-_DASHED: dict[str, Any] = {"type": "line", "line": {"dash": "dash", "width": 1.5, "color": "#999999"}}
 _TRACE: dict[str, dict[str, Any]] = {
     "line": {"type": "scatter", "mode": "lines+markers"},
     "scatter": {"type": "scatter", "mode": "markers"},
@@ -39,7 +39,9 @@ def to_figure(chart: Chart, *, with_title: bool) -> dict[str, Any]:
     if chart.diagonal:
         y_axis = replace(y_axis, size=x_axis.size, unit=x_axis.unit)
     x_size, y_size = x_axis.size, y_axis.size
-    lines = [line for line in chart.reference_lines if _has_place(line, chart)]
+    x_extent = Extent.of(x_axis, _x_values(chart), from_zero=False)
+    y_extent = Extent.of(y_axis, _y_values(chart), from_zero=chart.kind != "gantt")
+    lines, line_names = draw_lines(chart, x_extent, y_extent)
     legend_px = _LEGEND_ROW_PX * _legend_rows(chart)
     layout: dict[str, Any] = {
         "xaxis": x_axis.layout(_escaped(chart.x_label)),
@@ -52,8 +54,8 @@ def to_figure(chart: Chart, *, with_title: bool) -> dict[str, Any]:
         "showlegend": len(chart.series) > 1,
         "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0, "traceorder": "normal"},
         "margin": {"l": 70, "r": 20, "t": legend_px + (60 if with_title else 10), "b": 60},
-        "shapes": [_line(line, x_size, y_size) for line in lines] + _diagonal(chart, x_size),
-        "annotations": [_label(line, chart, x_size, y_size) for line in lines],
+        "shapes": lines + _diagonal(chart, x_size),
+        "annotations": line_names,
     }
     if with_title:
         layout["title"] = {"text": _escaped(chart.title), "y": 0.97, "yanchor": "top"}
@@ -155,19 +157,6 @@ def _y_values(chart: Chart) -> list[Any]:
     return [*lines, *heights.values()]
 
 
-def _has_place(line: ReferenceLine, chart: Chart) -> bool:
-    """A log axis ends above 0: a target of no loss at all is not on it."""
-    return line.value > 0 or not (chart.log_x if line.axis == "x" else chart.log_y)
-
-
-def _line(line: ReferenceLine, x_size: float, y_size: float) -> dict[str, Any]:
-    if line.axis == "x":
-        at = line.value / x_size
-        return {**_DASHED, "xref": "x", "yref": "paper", "x0": at, "x1": at, "y0": 0, "y1": 1}
-    at = line.value / y_size
-    return {**_DASHED, "xref": "paper", "yref": "y", "x0": 0, "x1": 1, "y0": at, "y1": at}
-
-
 def _diagonal(chart: Chart, x_size: float) -> list[dict[str, Any]]:
     """From the least to the largest x; both axes have one unit."""
     values = [x for x in _x_values(chart) if is_finite(x)]
@@ -175,17 +164,7 @@ def _diagonal(chart: Chart, x_size: float) -> list[dict[str, Any]]:
         return []
     low, high = min(values) / x_size, max(values) / x_size
     at = {"x0": low, "x1": high, "y0": low, "y1": high}
-    return [{**_DASHED, "xref": "x", "yref": "y", **at}]
-
-
-def _label(line: ReferenceLine, chart: Chart, x_size: float, y_size: float) -> dict[str, Any]:
-    """The name of a reference line at its end. On log axes annotations, unlike shapes, take the logarithm."""
-    size, is_log = (x_size, chart.log_x) if line.axis == "x" else (y_size, chart.log_y)
-    at = math.log10(line.value / size) if is_log else line.value / size
-    text = {"text": _escaped(line.label), "showarrow": False}
-    if line.axis == "x":
-        return {**text, "xref": "x", "yref": "paper", "x": at, "y": 1, "xanchor": "left", "yanchor": "top"}
-    return {**text, "xref": "paper", "yref": "y", "x": 1, "y": at, "xanchor": "right", "yanchor": "bottom"}
+    return [{**DASHED, "xref": "x", "yref": "y", **at}]
 
 
 def _escaped(text: str) -> str:

@@ -77,7 +77,7 @@ class Worker:
         given = Given(trace=self._trace(asked.model, model), present=self._present)
         target = target_of(asked)
         if target is not None:
-            read = self._log(log, question["log_name"])
+            read = self._log(log, question["log_name"], target.metric)
             aim = aim_of(read, target.value, target.metric)
             end = self._end(read, log, target.value, aim.metric) if isinstance(asked, ForecastQuestion) else None
             given = replace(given, log=read, aim=aim, end=end)
@@ -91,11 +91,11 @@ class Worker:
         most = self._trace_bytes
         return self._traces.get(name, lambda: parse_trace(content, where="The upload", most_bytes=most))
 
-    def _log(self, content: bytes, name: str) -> Log:
+    def _log(self, content: bytes, name: str, metric: str | None) -> Log:
         from traincast.api.logs import read_log
 
         Path(_LOG_FILE).write_bytes(content)
-        return replace(read_log(_LOG_FILE), path=name)
+        return replace(read_log(_LOG_FILE, metric=metric), path=name)
 
     def _end(self, log: Log, content: bytes, target: float, metric: str | None) -> Status:
         from traincast.api.converging import converge

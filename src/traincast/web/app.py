@@ -117,9 +117,13 @@ def _add_uploads(app: FastAPI, reception: Reception, *, presenter: str) -> None:
         return await reception.take_model(request, plain_name(name), given)
 
     @app.post("/api/logs", responses=_ERRORS, openapi_extra=_BODY, tags=["uploads"])
-    async def upload_log(request: Request, name: FileName) -> replies.UploadedLog:
+    async def upload_log(
+        request: Request,
+        name: FileName,
+        metric: Annotated[ask.Metric | None, Query(description="A column that counts, whatever its name.")] = None,
+    ) -> replies.UploadedLog:
         """Keeps the log of an earlier run, for questions with a target. The body is the log."""
-        return await reception.take_log(request, plain_name(name))
+        return await reception.take_log(request, plain_name(name), metric)
 
     @app.post("/api/converge", responses=_ANSWER, openapi_extra=_BODY, tags=["uploads"])
     async def converge(request: Request, asked: Annotated[ask.LogQuestion, Query()]) -> Response:

@@ -7,6 +7,7 @@ sentence that says why not.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -21,41 +22,47 @@ RESULT, PROBLEM, TRACE, UPLOAD = "result.json", "problem.txt", "model.trace", "u
 _START_BYTES = 4096
 _PICKLES = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 _ZIP, _TRACE = b"PK\x03\x04", b"traincast-trace "
+_ONNX = re.compile(rb"\x08[\x01-\x1f]")  # writers of ONNX put its version first
 _CODE_NAMES = (".py", ".pyc", ".pyw", ".ipynb")
-_PICKLE_NAMES = (".pt", ".pth", ".pkl", ".pickle", ".bin", ".ckpt", ".keras", ".h5", ".zip", ".safetensors")
-_KINDS = {".onnx": "onnx", ".trace": "trace", ".json": "config"}
-_WANTED = "upload an ONNX file (.onnx), a saved trace (.trace) or a Hugging Face config.json"
+_KERAS_NAMES = (".keras", ".h5", ".hdf5")
+_PICKLE_NAMES = (".pt", ".pth", ".pkl", ".pickle", ".bin", ".ckpt", ".zip")
+_WANTED = "upload an ONNX file, a saved trace or a Hugging Face config.json"
 
 
 def kind_of(start: bytes, name: str) -> str:
-    """'trace', 'config' or 'onnx': the name says which, and the file must begin like one.
+    """'trace', 'config' or 'onnx': what it begins like, whatever its name.
 
     Code, pickles and archives are refused unread, whichever of the two says that they are.
     """
     small = name.lower()
     if small.endswith(_CODE_NAMES):
         raise InputError(f"'{name}' is code, and code is never run here: capture the model and upload its trace.")
+    if small.endswith(_KERAS_NAMES):
+        stem = name.rpartition(".")[0]
+        raise InputError(
+            f"'{name}' is a Keras file, which may hold code and is never opened here: in Python, "
+            f"tc.load_model('{stem}.keras').save('{stem}.trace') writes a trace to upload."
+        )
     if start.startswith((*_PICKLES, _ZIP)) or small.endswith(_PICKLE_NAMES):
         raise InputError(f"'{name}' is a pickle or an archive, and those are never opened here: {_WANTED}.")
-    kind = _KINDS.get(f".{small.rpartition('.')[2]}")
-    if kind is None:
-        raise InputError(f"'{name}' is no model that can be read here: {_WANTED}.")
     found = _kind_by_content(start)
-    if kind == "trace" and found != "trace":
+    if found is not None:
+        return found
+    if small.endswith(".onnx"):  # its reader tells more about what is wrong
+        return "onnx"
+    if small.endswith(".trace"):
         raise FileFormatError(f"'{name}' is no saved trace, or its beginning is damaged: save the trace again.")
-    if kind == "config" and found != "config":
+    if small.endswith(".json"):
         raise FileFormatError(f"'{name}' is no JSON object: a Hugging Face config.json begins with a brace.")
-    if kind == "onnx" and found != "onnx":
-        says = "a saved trace" if found == "trace" else "JSON"
-        raise FileFormatError(f"'{name}' is {says}, not an ONNX file: give it the name that says so.")
-    return kind
+    raise InputError(f"'{name}' is no model that can be read here: {_WANTED}.")
 
 
-def _kind_by_content(start: bytes) -> str:
-    """ONNX files have no beginning of their own."""
+def _kind_by_content(start: bytes) -> str | None:
     if start.startswith(_TRACE):
         return "trace"
-    return "config" if start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") else "onnx"
+    if start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+        return "config"
+    return "onnx" if _ONNX.match(start) else None
 
 
 def read_model(options: dict[str, Any]) -> bytes:
@@ -123,7 +130,7 @@ def read_log(options: dict[str, Any]) -> bytes:
     from traincast.api.logs import read_log as read
     from traincast.web.targets import metrics_of
 
-    return json.dumps({"metrics": metrics_of(read(UPLOAD))}).encode()
+    return json.dumps({"metrics": metrics_of(read(UPLOAD, metric=options["metric"]))}).encode()
 
 
 def continue_log(options: dict[str, Any]) -> bytes:
@@ -152,7 +159,7 @@ def main() -> None:
     try:
         content = _JOBS[job](options)
     except TraincastError as error:
-        _tell(_for_a_page(str(error)))
+        _tell(str(error))
     except RecursionError:
         _tell(f"'{options['name']}' is nested more deeply than any model or log is.")
     except MemoryError:
@@ -163,17 +170,6 @@ def main() -> None:
 
 def _tell(sentence: str) -> None:
     Path(PROBLEM).write_text(sentence, encoding="utf-8", errors="replace")
-
-
-_ADVICE_FOR_COMMANDS = (". Instead, build the model in your own file", ": give a pattern with named groups")
-
-
-def _for_a_page(sentence: str) -> str:
-    """Without advice that only who types commands can follow."""
-    for advice in _ADVICE_FOR_COMMANDS:
-        before, found, _ = sentence.partition(advice)
-        sentence = f"{before}." if found else sentence
-    return sentence
 
 
 def limit_memory(n_bytes: int) -> None:

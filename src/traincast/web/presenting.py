@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from traincast.report.figure import to_figure
 from traincast.report.json_ import plain
 from traincast.report.table import show_value
+from traincast.web.wording import for_page
 
 if TYPE_CHECKING:
     from traincast.report.document import Document
@@ -77,7 +78,7 @@ def shown(
             for chart in document.charts
             if chart.series
         ],
-        "notes": [*told, *document.notes],
+        "notes": [for_page(note) for note in (*told, *document.notes)],
         "data": plain(data),
     }
     return json.dumps(content, separators=(",", ":"), allow_nan=False).encode()
@@ -94,5 +95,5 @@ def _table(table: Table) -> dict[str, Any]:
         "headers": [column.header for column in table.columns],
         "is_numeric": [column.is_numeric for column in table.columns],
         "rows": rows,
-        "notes": [*table.notes, *cut],
+        "notes": [for_page(note) for note in (*table.notes, *cut)],
     }

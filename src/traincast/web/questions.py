@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 Precision = Literal["fp32", "tf32", "amp-fp16", "amp-bf16", "bf16"]
 Optimizer = Literal["none", "sgd", "momentum", "nesterov", "adagrad", "adadelta", "rmsprop", "adam", "adamw"]
@@ -21,6 +21,11 @@ Price = Annotated[float | None, Field(gt=0, le=10_000)]
 _PRICE = "US dollars an hour of one device. Without it the listed price of a machine."
 _EPOCHS = "Passes over the samples of one epoch."
 _STRATEGY = "How several devices share the work."
+
+
+def _example(**question: JsonValue) -> ConfigDict:
+    """For the document; a test asks each of them."""
+    return ConfigDict(json_schema_extra={"examples": [{"model": "resnet50", **question}]})
 
 
 class Target(BaseModel):
@@ -81,6 +86,10 @@ class RunQuestion(StepQuestion):
 class ForecastQuestion(RunQuestion):
     """What will this run take, at each of these places?"""
 
+    model_config = _example(
+        on=["g4dn.xlarge", "4xT4"], batch_size=64, n_samples=1_281_167, n_epochs=90, precision="amp-fp16"
+    )
+
     on: list[Place] = Field(
         min_length=1, max_length=8, description="Places to compare, each with an answer of its own."
     )
@@ -93,11 +102,15 @@ class ForecastQuestion(RunQuestion):
 class MemoryQuestion(Question):
     """Does it fit?"""
 
+    model_config = _example(on="T4", batch_size=64, optimizer="adamw")
+
     on: Place | None = Field(default=None, description=f"{_PLACE} Without it nothing is said about fitting.")
 
 
 class LayersQuestion(Question):
     """What does each layer ask for?"""
+
+    model_config = _example(on="T4", batch_size=64)
 
     on: Place | None = Field(default=None, description=f"{_PLACE} Without it no times are told.")
 
@@ -105,11 +118,15 @@ class LayersQuestion(Question):
 class ExplainQuestion(StepQuestion):
     """Why does a step take so long, and what would help?"""
 
+    model_config = _example(on="T4", batch_size=64)
+
     on: Place
 
 
 class ScaleQuestion(RunQuestion):
     """What do more devices bring? `batch_size` is global, for strong scaling."""
+
+    model_config = _example(on="8xV100-SXM2-16GB", batch_size=512, n_samples=1_281_167)
 
     on: Place
     n_devices: list[Annotated[int, Field(ge=1, le=512)]] | None = Field(
@@ -124,6 +141,8 @@ class ScaleQuestion(RunQuestion):
 
 class PlanQuestion(StepQuestion):
     """What should be rented? Machines of up to `max_gpus` devices on `max_nodes` nodes are compared."""
+
+    model_config = _example(batch_size=256, n_samples=1_281_167, n_epochs=90, deadline_s=86_400.0, budget_usd=200.0)
 
     batch_size: Count = Field(default=256, description="Samples of one update, of all devices together.")
     n_samples: int = Field(ge=1, le=10**12, description="Samples of one epoch.")

@@ -32,9 +32,9 @@ class Reception:
         await to_thread.run_sync(self._desk.expect_questions)
         return Uploaded(id=key, name=name, **found.told)
 
-    async def take_log(self, request: Request, name: str) -> UploadedLog:
+    async def take_log(self, request: Request, name: str, metric: str | None) -> UploadedLog:
         async with self._gate.enter():
-            found = await keep_log(request, name, self._limits)
+            found = await keep_log(request, name, metric, self._limits)
         key = self._shelf.put("log", Upload(name, found.content))
         await to_thread.run_sync(self._desk.expect_questions)
         return UploadedLog(id=key, name=name, **found.told)

@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from traincast.errors import BusyError, TraincastError
-from traincast.web.wording import sentence_of
+from traincast.web.wording import for_page, sentence_of
 
 
 def add_refusals(app: FastAPI) -> None:
@@ -17,7 +17,7 @@ def add_refusals(app: FastAPI) -> None:
 
     async def ours(_request: Request, error: Exception) -> Response:
         is_busy = isinstance(error, BusyError)
-        sentence = " ".join(str(error).split()).encode(errors="replace").decode()
+        sentence = " ".join(for_page(str(error)).split()).encode(errors="replace").decode()
         headers = {"Retry-After": "3"} if is_busy else None
         return JSONResponse({"error": sentence}, status_code=429 if is_busy else 422, headers=headers)
 

@@ -10,7 +10,10 @@ from pydantic import BaseModel, Field
 class Problem(BaseModel):
     """Why there is no answer."""
 
-    error: str = Field(description="One sentence: what was given, what is wrong with it, what would be right.")
+    error: str = Field(
+        description="One sentence: what was given, what is wrong with it, what would be right.",
+        examples=["Batch (batch_size) should be at least 1, not 0."],
+    )
 
 
 class ShownTable(BaseModel):

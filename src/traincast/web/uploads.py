@@ -55,12 +55,12 @@ async def read_model(request: Request, name: str, model_options: dict[str, Any],
         return ReadFile(_content(folder / TRACE, f"The trace of '{name}'", limits.trace_bytes), told)
 
 
-async def keep_log(request: Request, name: str, limits: Limits) -> ReadFile:
+async def keep_log(request: Request, name: str, metric: str | None, limits: Limits) -> ReadFile:
     """The log as it was sent, once a process of its own could read it."""
     with tempfile.TemporaryDirectory(prefix="traincast-upload-") as made:
         folder = Path(made)
         await _save_body(request, folder, name)
-        told = json.loads(await _run_child("log", {"name": name}, folder, limits))
+        told = json.loads(await _run_child("log", {"name": name, "metric": metric}, folder, limits))
         return ReadFile(_content(folder / UPLOAD, f"'{name}'", limits.kept_upload_bytes), told)
 
 

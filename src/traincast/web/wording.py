@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,6 +25,19 @@ _LABELS = {  # as on the page
     "usd_per_hour": "USD an hour",
 }
 _PARTS_OF_A_REQUEST = ("body", "query")
+# What commands advise and a page cannot do, and what it can do instead. The first two go on to the end.
+_ENDS_FOR_COMMANDS = (". Instead, build the model in your own file", ": give a pattern with named groups")
+_OPTION = re.compile(r" \(--[a-z-]+\)")
+_WORDS_FOR_COMMANDS = {
+    ": --input-samples-per-s says what they can": "",
+    " (--input-samples-per-s tells what it delivers)": "",
+    " and by --json": "",
+    " (traincast memory)": "",
+    " --column loss=NAME (columns={'loss': 'NAME'}) says which one is.": " The metric says which one is meant.",
+    ": --metric accuracy asks for that instead": ": with accuracy as its metric it is another",
+    "--metric names another": "the metric names another",
+    "--precision keeps to one": "the precision keeps to one",
+}
 _NO_OBJECT = "The question should be a JSON object, sent with the content type application/json."
 _LONGEST = 40
 # By pydantic's names for what can be wrong; those that begin alike mean the same.
@@ -46,6 +60,16 @@ _RULES = {
     "list": "should be a list, not {given}",
     "model": "should be a JSON object, not {given}",
 }
+
+
+def for_page(text: str) -> str:
+    """Without advice that only who types commands can follow."""
+    for end in _ENDS_FOR_COMMANDS:
+        before, found, _ = text.partition(end)
+        text = f"{before}." if found else text
+    for words, others in _WORDS_FOR_COMMANDS.items():
+        text = text.replace(words, others)
+    return _OPTION.sub("", text)
 
 
 def sentence_of(errors: Sequence[Any]) -> str:

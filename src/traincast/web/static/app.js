@@ -1,6 +1,6 @@
 // Joins the form, the API and the answers.
 
-import { call, onSlow, sentenceOf, upload } from "./calls.js";
+import { call, isModel, onSlow, sentenceOf, upload } from "./calls.js";
 import {
   choiceFromLink, fillForm, labelOf, linkOf, questionsOf, readForm, targetHint, targetOf, whyNoPlaces,
 } from "./choice.js";
@@ -9,10 +9,8 @@ import { make, showAnswer, showHint, showProblem, waiting } from "./view.js";
 const byId = (id) => document.getElementById(id);
 const form = byId("choice"), status = byId("status"), logForm = byId("log-form"), results = byId("results");
 const answerPlace = (name) => byId(name).querySelector(".answer");
-const MODEL_FILE = /\.(onnx|trace)$|config\.json$/i; // what is dropped under another name is a log
 const LEADS = { plan: 0, explain: -1, converge: 0 }; // what to rent, what would help, when it is there
-const linked = choiceFromLink(location.search);
-let { choice } = linked;
+let choice, shownLink; // the link is that of the address bar
 let asking = new AbortController();
 let reading = new AbortController(); // of a log
 const sending = { model: new AbortController(), log: new AbortController() }; // files that are uploaded to be kept
@@ -47,6 +45,7 @@ async function askAll() {
   asking = new AbortController();
   const { signal } = asking;
   history.replaceState(null, "", linkOf(choice) + location.hash);
+  shownLink = location.search;
   status.textContent = "Working it out …";
   const first = await settled(ask("forecast", questionsOf(choice).forecast, signal));
   if (signal.aborted) return;
@@ -128,13 +127,13 @@ function addPlace() {
 
 // The server keeps the file; the newest one of a kind counts. What is wrong with it is told beside its field, and the
 // answers that are there stay, since they are those to what the form says.
-async function send(kind, file, hint) {
+async function send(kind, file, hint, query = []) {
   sending[kind].abort();
   sending[kind] = new AbortController();
   hint.classList.remove("wrong");
   hint.textContent = status.textContent = `Reading ${file.name} …`;
   try {
-    return await upload(`api/${kind}s`, file, [], sending[kind].signal);
+    return await upload(`api/${kind}s`, file, query, sending[kind].signal);
   } catch (error) {
     if (!sentenceOf(error)) return null;
     const before = kind === "log" && choice.log_name;
@@ -154,7 +153,8 @@ async function uploadModel(file) {
 }
 
 async function uploadCurve(file) {
-  const found = await send("log", file, byId("curve-hint"));
+  const { metric } = readForm(form, choice);
+  const found = await send("log", file, byId("curve-hint"), metric ? [["metric", metric]] : []);
   if (!found) return;
   offerMetrics(found.metrics);
   choice = { ...choice, log: found.id, log_name: found.name };
@@ -170,8 +170,8 @@ function forgetLog() {
 
 // What the target can be of: what a log has, besides what every log may have.
 function offerMetrics(names) {
-  const select = form.elements.metric, known = [...select.options].map((option) => option.value);
-  select.append(...names.filter((name) => !known.includes(name)).map((name) => make("option", { text: name })));
+  const known = [...byId("metrics").options].map((option) => option.value);
+  byId("metrics").append(...names.filter((name) => !known.includes(name)).map((name) => make("option", { text: name })));
 }
 
 async function readLog() {
@@ -245,11 +245,18 @@ function listen() {
     event.preventDefault();
     drop.classList.toggle("over", kind === "dragover");
     const [file] = event.dataTransfer.files;
-    if (kind !== "drop" || !file) return;
-    if (MODEL_FILE.test(file.name)) return void uploadModel(file);
-    take(file);
-    byId("converge").scrollIntoView();
+    if (kind === "drop" && file) dropped(file, event.target.closest?.("fieldset"), take);
   });
+  window.addEventListener("popstate", takeOtherLink);
+}
+
+// A field takes what is dropped on it; elsewhere the file itself says what it is.
+async function dropped(file, fieldset, take) {
+  const field = fieldset?.querySelector("input[type=file]")?.id;
+  if (field === "curve-file") return uploadCurve(file);
+  if (field === "model-file" || await isModel(file)) return uploadModel(file);
+  take(file);
+  byId("converge").scrollIntoView();
 }
 
 function showLinkProblems(problems) {
@@ -257,11 +264,27 @@ function showLinkProblems(problems) {
   byId("link-problem").textContent = `Not all of this link is understood, and left out are: ${problems.join(", ")}.`;
 }
 
-async function start() {
-  if (choice.provider) form.elements.provider.append(make("option", { text: choice.provider }));
-  if (choice.log && choice.metric) offerMetrics([choice.metric]);
+// The choice of the address bar; what the form cannot hold of it is returned.
+function takeLink() {
+  shownLink = location.search;
+  const linked = choiceFromLink(shownLink);
+  choice = linked.choice;
   const problems = [...linked.problems, ...fillForm(form, choice)];
   showPlaces();
+  return problems;
+}
+
+// Back and forward; where only the section is another one, what is being typed stays.
+function takeOtherLink() {
+  if (location.search === shownLink) return;
+  showLinkProblems(takeLink());
+  changed();
+}
+
+async function start() {
+  const { provider } = choiceFromLink(location.search).choice;
+  if (provider) form.elements.provider.append(make("option", { text: provider })); // until those that there are have come
+  const problems = takeLink();
   listen();
   onSlow((sentence) => { status.textContent = sentence; });
   try {

@@ -1,6 +1,7 @@
 // Calls of the API, and a sentence where one fails.
 
 const PATIENCE_S = 20;
+const SEEN_BYTES = 2 ** 20; // of a config.json, in which the names of a thousand classes may come first
 const listener = { slow: () => {} };
 
 // A server that hangs, or a tunnel that is gone, refuses nothing: `tell` gets a sentence, and the answer may still come.
@@ -34,6 +35,14 @@ async function contentOf(file) {
   } catch {
     throw new Error(`${file.name} has changed since it was chosen: choose it or drop it again.`);
   }
+}
+
+// Whether a file is to be asked about, and not continued: a saved trace, an ONNX file, a Hugging Face config.json.
+export async function isModel(file) {
+  if (/\.(onnx|trace)$/i.test(file.name)) return true;
+  const start = await file.slice(0, SEEN_BYTES).text().catch(() => ""); // what cannot be read is told when it is sent
+  return /^(traincast-trace |\x08[\x01-\x1f])/.test(start)
+    || (start.trimStart().startsWith("{") && start.includes('"model_type"'));
 }
 
 export async function upload(path, file, query, signal) {

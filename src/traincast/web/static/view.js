@@ -4,7 +4,8 @@ const dark = window.matchMedia("(prefers-color-scheme: dark)");
 const touch = window.matchMedia("(pointer: coarse)");
 const drawn = new Map();
 const FEW_ROWS = 3, MANY_COLUMNS = 6, SHORT = 18;
-const MOST_BESIDE = 4; // series: a chart with more, and so many names, gets the whole width
+const MOST_BESIDE = 4, MOST_BARS = 16; // series and names along the axis: a chart with more gets the whole width
+const LEGEND_PX = 60; // names above a chart that need more room make it higher, and not the drawing smaller
 
 export function make(tag, { text, ...attributes } = {}, ...children) {
   const element = document.createElement(tag);
@@ -71,10 +72,24 @@ function card(content) {
 }
 
 function chartPlace(chart) {
-  const isBroad = chart.figure.data.length > MOST_BESIDE;
+  const { data } = chart.figure;
+  const isBroad = data.length > MOST_BESIDE || (typeof data[0].x[0] === "string" && data[0].x.length > MOST_BARS);
   return make("figure", { class: isBroad ? "broad" : "half" },
-    make("figcaption", { text: chart.title }), make("div", { class: "chart", role: "img", "aria-label": chart.title }));
+    make("figcaption", { text: chart.title }), make("div", { class: "chart", role: "group", "aria-label": chart.title }));
 }
+
+// What is drawn, for who does not see it: the buttons beside it stay within reach.
+function describe(place, { data, layout }) {
+  const names = data.filter((series) => series.name && series.showlegend !== false).map((series) => series.name);
+  const [x, y] = [layout.xaxis, layout.yaxis].map((axis) => axis.title.text);
+  const [first, ...others] = place.querySelectorAll("svg.main-svg");
+  first.setAttribute("role", "img");
+  first.setAttribute("aria-label", asText(`${y} by ${x}${names.length > 1 ? `: ${names.join(", ")}` : ""}`));
+  for (const other of others) other.setAttribute("aria-hidden", "true");
+}
+
+// Words of a figure are escaped, since plotly reads a little HTML.
+const asText = (words) => new DOMParser().parseFromString(words, "text/html").documentElement.textContent;
 
 function list(notes, name) {
   return notes.length ? make("ul", { class: name }, ...notes.map((text) => make("li", { text }))) : null;
@@ -130,6 +145,12 @@ function draw(place, figure) {
   drawn.set(place, figure);
   window.Plotly.react(place, figure.data, themed(figure.layout), { responsive: true, displaylogo: false,
     displayModeBar: touch.matches ? false : "hover", modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]] });
+  describe(place, figure);
+  const more = (place.querySelector(".legend .bg")?.getBoundingClientRect().height ?? 0) - LEGEND_PX;
+  if (more > 0 && !place.style.height) {
+    place.style.height = `${place.clientHeight + more}px`;
+    window.Plotly.Plots.resize(place);
+  }
 }
 
 dark.addEventListener("change", () => drawn.forEach((figure, place) => draw(place, figure)));

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 COLORS = ("#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377", "#999999")
 _LEGEND_ROW_PX, _LEGEND_MARK_PX, _LETTER_PX, _LEGEND_WIDTH_PX = 30, 45, 8, 850
 _LEAST_DOT_PX, _LARGEST_DOT_PX = 5.0, 34.0
+_HALF, _FAR_RIGHT = 0.5, 0.75  # of the width: where labels of reference lines change sides
 _ROWS_PX, _THINNEST_BAR_PX, _THICKEST_BAR_PX = 150.0, 1.5, 14.0  # of a Gantt chart
+_BAR_GAP, _WIDEST_BAR = 0.2, 0.25  # of a bar's place; of the width of the chart
 _DASHED: dict[str, Any] = {"type": "line", "line": {"dash": "dash", "width": 1.5, "color": "#999999"}}
 _TRACE: dict[str, dict[str, Any]] = {
     "line": {"type": "scatter", "mode": "lines+markers"},
@@ -57,7 +59,9 @@ def to_figure(chart: Chart, *, with_title: bool) -> dict[str, Any]:
     }
     if with_title:
         layout["title"] = {"text": _escaped(chart.title), "y": 0.97, "yanchor": "top"}
-    if chart.kind not in ("bar", "stacked_bar"):
+    if chart.kind in ("bar", "stacked_bar"):
+        layout["bargap"] = max(_BAR_GAP, 1 - _WIDEST_BAR * len({x for series in chart.series for x in series.x}))
+    else:
         layout["yaxis"]["rangemode"] = "normal" if chart.log_y or chart.kind == "gantt" else "tozero"
     data = [_trace(series, chart, x_size, y_size) for series in chart.series]
     _write_labels(data, chart)
@@ -179,13 +183,27 @@ def _diagonal(chart: Chart, x_size: float) -> list[dict[str, Any]]:
 
 
 def _label(line: ReferenceLine, chart: Chart, x_size: float, y_size: float) -> dict[str, Any]:
-    """The name of a reference line at its end. On log axes annotations, unlike shapes, take the logarithm."""
+    """The name of a reference line at its end. On log axes annotations, unlike shapes, take the logarithm.
+
+    Upright lines have theirs on the side with more room, level ones at the right unless an upright one is there.
+    """
     size, is_log = (x_size, chart.log_x) if line.axis == "x" else (y_size, chart.log_y)
     at = math.log10(line.value / size) if is_log else line.value / size
     text = {"text": _escaped(line.label), "showarrow": False}
     if line.axis == "x":
-        return {**text, "xref": "x", "yref": "paper", "x": at, "y": 1, "xanchor": "left", "yanchor": "top"}
-    return {**text, "xref": "paper", "yref": "y", "x": 1, "y": at, "xanchor": "right", "yanchor": "bottom"}
+        side = "right" if _across(line, chart) > _HALF else "left"
+        return {**text, "xref": "x", "yref": "paper", "x": at, "y": 1, "xanchor": side, "yanchor": "top"}
+    uprights = [_across(other, chart) for other in chart.reference_lines if other.axis == "x"]
+    x, side = (0, "left") if any(each > _FAR_RIGHT for each in uprights) else (1, "right")
+    return {**text, "xref": "paper", "yref": "y", "x": x, "y": at, "xanchor": side, "yanchor": "bottom"}
+
+
+def _across(line: ReferenceLine, chart: Chart) -> float:
+    """How far to the right an upright line stands, from 0 to 1."""
+    read = math.log10 if chart.log_x else float
+    places = [read(x) for x in _x_values(chart) if is_finite(x) and (x > 0 or not chart.log_x)]
+    low, high = min(places, default=0.0), max(places, default=0.0)
+    return (read(line.value) - low) / (high - low) if high > low else 0.0
 
 
 def _escaped(text: str) -> str:

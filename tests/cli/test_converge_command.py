@@ -226,3 +226,35 @@ def test_evaluations_are_drawn_beside_the_accuracy_that_is_told_from_the_loss(tm
     evaluated = next(one for one in chart.series if one.name == "logged")
     assert list(evaluated.x) == [800, 1600, 2400, 3200, 4000]
     assert evaluated.y[-1] == pytest.approx(1 - LOSSES[-1] / 9)
+
+
+def test_what_rises_is_read_on_a_plain_axis_and_what_has_fallen_far_on_a_logarithmic_one(tmp_path):
+    steps = range(10, 301, 10)
+    for name, values in {
+        "val_acc": [0.95 - 0.9 * 0.97**step for step in steps],
+        "train_loss": [0.01 + 3 * 0.97**step for step in steps],
+    }.items():
+        path = tmp_path / f"{name}.csv"
+        rows = [f"{step},{value:.5f}" for step, value in zip(steps, values, strict=True)]
+        path.write_text("\n".join([f"step,{name}", *rows]) + "\n")
+        metric = "accuracy" if name == "val_acc" else "loss"
+        found = tc.converge(path, metric=metric, total_steps=600)
+        assert document_of([found]).charts[0].log_y == (metric == "loss")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ((), "the same data, batch and settings"),
+        (("--family", "optimus"), "along Optimus' law"),
+        (("--like", "whole.csv"), "as the runs that it is likened to"),
+    ],
+)
+def test_what_the_rest_of_a_run_is_taken_from_is_said(log, tmp_path, monkeypatch, capsys, options, words):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{step},{2.1 + 8.0 * step**-0.4:.5f}" for step in range(100, 10_001, 100)]
+    (tmp_path / "whole.csv").write_text("\n".join(["step,train_loss", *rows]) + "\n")
+    assert run(["converge", str(log), "--total-steps", "10000", *options]) == 0
+    assert words in capsys.readouterr().out
+    assert run(["converge", str(log), "--total-steps", "4000"]) == 0
+    assert "Assumed" not in capsys.readouterr().out  # it is over

@@ -83,6 +83,17 @@ def test_a_page_has_charts_tables_assumptions_and_its_command(line, titles, tmp_
     assert page.notes
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["scale mnist_cnn --on T4 --gpus 1,2 --batch 8 --input-samples-per-s 5000", "explain mnist_cnn --on T4 --batch 8"],
+)
+def test_pages_of_steps_say_what_their_times_rest_on(line, tmp_path):
+    notes = page_of(line, tmp_path).notes
+    loader = "delivers 5,000 samples a second" if "5000" in line else "keeps up with the step"
+    for words in ("p10 to p90 hold the errors", "Ops are dispatched at the pace of", loader):
+        assert any(note.startswith("Assumed: ") and words in note for note in notes)
+
+
 def test_records_that_failed_are_counted_and_not_drawn(tmp_path):
     page = page_of("records a.db --kind op", tmp_path)
     assert page.n_points("Time by work: linear") == 3

@@ -110,3 +110,11 @@ def test_the_dictionary_has_every_part():
     data = advice("mnist_cnn", "T4", 8).to_dict()
     assert set(data) == {"ops", "modules", "roofline", "what_ifs", "left_out"}
     assert data["ops"][0]["by_bound_s"].keys() == set(BOUNDS)
+
+
+def test_a_reduction_to_one_number_has_its_place_among_the_other_ops_of_a_roofline():
+    """A loss of many samples writes one element: counted by what it writes, it would press all else together."""
+    found = advice("gpt2", "A100-SXM4-80GB", 8, precision="amp-bf16").roofline
+    reductions = [point for point in found.points if point.kind == "reduction"]
+    assert reductions
+    assert min(point.flop_per_byte for point in reductions) > 0.05

@@ -150,3 +150,11 @@ def test_a_reference_line_that_a_log_axis_cannot_show_is_left_out():
         layout = to_figure(a_chart(reference_lines=lines, log_y=log_y), with_title=False)["layout"]
         assert [label["text"] for label in layout["annotations"]] == shown
         assert len(layout["shapes"]) == len(shown)
+
+
+@pytest.mark.parametrize(("n_bars", "gap"), [(1, 0.75), (2, 0.5), (4, 0.2), (9, 0.2)])
+def test_few_bars_do_not_fill_the_chart(n_bars, gap):
+    series = (Series(name="s", x=[f"bar {n}" for n in range(n_bars)], y=[1.0] * n_bars),)
+    for kind in ("bar", "stacked_bar"):
+        layout = to_figure(a_chart(kind=kind, series=series), with_title=False)["layout"]
+        assert layout["bargap"] == pytest.approx(gap)

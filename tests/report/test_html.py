@@ -54,7 +54,20 @@ def test_the_page_shows_titles_tables_and_notes():
     for words in ("Page conv1", "Table conv1", "12.3 ms", "Table note conv1", "Page note conv1"):
         assert words in page.text
     assert ("td", {"class": "number"}) in page.tags
-    assert ("td", {"class": "text"}) in page.tags
+    assert ("td", {"class": "name"}) in page.tags
+
+
+def test_only_long_text_may_wrap():
+    answers = Table(
+        title="",
+        columns=(Column(key="what", header=""), Column(key="p50", header="p50")),
+        rows=(
+            ("time until then", "35.0 min"),
+            ("the catch", "Needs a gradient scaler, and accuracy has to be checked."),
+        ),
+    )
+    tags = Tags(to_html(Document(title="Run", tables=(answers,)))).tags
+    assert [with_["class"] for tag, with_ in tags if tag == "td"] == ["name", "text"] * 2
 
 
 def test_a_part_of_the_row_above_stays_set_in():

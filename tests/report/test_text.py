@@ -78,3 +78,30 @@ def test_names_from_files_cannot_steer_the_terminal_or_the_renderer():
 @given(names=st.lists(st.text(st.characters(codec="ascii"), max_size=60), min_size=1, max_size=5))
 def test_no_number_is_lost_at_any_width(width, names):
     assert to_text(a_document(*names), width=width).count("12.3 ms") >= len(names)
+
+
+def a_wide_table(n_rows, *, same_name=False):
+    columns = (NAME, *(Column(key=f"n_{i}", header=f"number {i}", show="integer") for i in range(12)))
+    rows = tuple(("conv" if same_name else f"conv{n}", *(123_456_789 + i for i in range(12))) for n in range(n_rows))
+    return Document(title="Wide", tables=(Table(title="", columns=columns, rows=rows),))
+
+
+def test_a_table_wider_than_the_terminal_goes_on_below_with_the_names_of_its_rows():
+    lines = to_text(a_wide_table(2), width=80).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert sum(line.startswith("conv1") for line in lines) == sum(line.startswith("layer") for line in lines) > 1
+    assert sum(line.count("number") for line in lines) == 12
+
+
+def test_parts_of_a_wide_table_repeat_the_columns_that_tell_rows_apart():
+    batch = Column(key="batch", header="batch", show="integer")
+    rest = tuple(Column(key=f"n_{i}", header=f"number {i}", show="integer") for i in range(9))
+    rows = tuple(("T4", batch_size, *range(9)) for batch_size in (64, 128))
+    text = to_text(Document(title="", tables=(Table(title="", columns=(NAME, batch, *rest), rows=rows),)), width=60)
+    heads = [line for line in text.splitlines() if line.startswith("layer")]
+    assert len(heads) > 1
+    assert all(line.startswith("layer  batch") for line in heads)
+
+
+def test_a_pipe_gets_wide_tables_whole():
+    assert sum(line.startswith("conv") for line in to_text(a_wide_table(3, same_name=True)).splitlines()) == 3

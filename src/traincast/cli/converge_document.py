@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 
 _MOST_DOTS = 400
 _N_PLACES = 160
+_WAYS = {  # families of curves
+    "auto": "the run goes on with the same data, batch and settings. p10 to p90 hold the curves that its points allow "
+    "and how far other runs went from such curves.",
+    "like": "it goes on as the runs that it is likened to went; p10 to p90 hold how these differ.",
+    "optimus": "it goes on along Optimus' law, 1/(b0 k + b1) + b2; p10 to p90 hold how well its points fix that.",
+}
 _WIDE = 4.0  # times: a curve that has fallen further is read on a logarithmic axis
 
 
@@ -130,9 +136,16 @@ def _chart(run: Status, name: str) -> Chart:
         ),
         x_label=run.unit,
         y_label=series.metric,
-        log_y=bool(series.values.min() > 0 and series.values.max() > _WIDE * series.values.min()),
+        log_y=_is_wide(run),
         reference_lines=(*lines, ReferenceLine(value=run.step, label="end" if run.is_over else "now", axis="x")),
     )
+
+
+def _is_wide(run: Status) -> bool:
+    """Whether it has fallen far; what rises, such as an accuracy, starts near nothing and is read as it is."""
+    values, curve = run.series.values, run.curve
+    is_rising = curve is not None and curve.is_rising
+    return not is_rising and bool(values.min() > 0 and values.max() > _WIDE * values.min())
 
 
 def _missed(run: Status, there: Arrival) -> str:
@@ -157,6 +170,13 @@ def _drawn_to(run: Status, curve: Curve) -> float:
     return max(2.0 * curve.last_step, further)
 
 
+def _assumed(run: Status) -> list[str]:
+    """What the rest of the run is taken from; one that is over has none."""
+    if run.curve is None or run.is_over or run.divergence is not None:
+        return []
+    return [f"Assumed: {_WAYS[run.curve.family.split(',')[0]]}"]
+
+
 def _notes(run: Status, name: str) -> list[str]:
     from traincast.convergence.alarms import one_of
 
@@ -167,5 +187,5 @@ def _notes(run: Status, name: str) -> list[str]:
         notes.append(f"{one_of(run.unit)} takes {show_duration(run.speed.step_s)} by {run.speed.source}.")
     if run.pace is not None and run.pace.n_pauses:
         notes.append(f"{show_duration(run.pace.downtime_s)} of standing still are not in that.")
-    told = [*notes, *run.warnings, *run.remarks]
+    told = [*notes, *run.warnings, *run.remarks, *_assumed(run)]
     return [f"{name}: {note}" if name else f"{note[0].upper()}{note[1:]}" for note in told]

@@ -8,6 +8,7 @@ from typing import Any
 from traincast.cli.advice_tables import left_out_note, module_table, op_table, roofline_figure, what_if_table
 from traincast.cli.answer_rows import bound_table
 from traincast.planning.advice import Advice
+from traincast.planning.assumptions import step_assumptions_of
 from traincast.planning.bound import measured_bound
 from traincast.planning.by_bound import seconds_by_bound
 from traincast.planning.gap import Gap, GapRow
@@ -144,5 +145,8 @@ def _chart(gap: Gap) -> Chart:
 def _remarks(gap: Gap) -> list[str]:
     notes = [] if gap.measured is None else list(gap.measured.notes)
     notes += [f"Warning: {warning}" for warning in gap.forecast.warnings]
-    notes.append("In the roofline an op that is no product counts one flop for each element that it writes.")
-    return notes + [f"Assumed: {assumption}." for assumption in gap.forecast.question.trace.assumptions]
+    notes.append(
+        "In the roofline an op that is no product counts one flop for each element that it writes, a reduction for "
+        "each that it reads."
+    )
+    return notes + [f"Assumed: {assumption}" for assumption in step_assumptions_of(gap.forecast.question)]

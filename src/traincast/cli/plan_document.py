@@ -31,6 +31,7 @@ _COLUMNS = (
     Column(key="price_date", header="price of", show="name"),
 )
 _MOST_POINTS = 400
+_CHOSEN_SIZE = 0.1  # of the largest dot: larger than those of other plans
 
 
 def document_of(plan: Plan) -> Document:
@@ -144,7 +145,7 @@ def _reasons(plan: Plan) -> list[str]:
     if choice.offer.n_cpus is not None:
         n_cpus = choice.n_nodes * choice.offer.n_cpus
         found.append(
-            f"Its {n_cpus} CPUs have to load {forecast.samples_per_s / n_cpus:,.0f} samples a second each: "
+            f"Its {n_cpus:,} CPUs have to load {forecast.samples_per_s / n_cpus:,.0f} samples a second each: "
             "--input-samples-per-s says what they can."
         )
     if choice.checkpoint_interval_s is not None:
@@ -202,6 +203,7 @@ def _line(name: str, choices: Sequence[Choice], *, is_dots: bool = False) -> Ser
         y=[choice.cost_usd for choice in choices],
         text=[f"{one.place}: {show_duration(one.total_s)}, {show_usd(one.cost_usd)}" for one in choices],
         is_dots=is_dots,
+        sizes=[_CHOSEN_SIZE] * len(choices) if is_dots else (),
     )
 
 

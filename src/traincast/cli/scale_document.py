@@ -12,6 +12,7 @@ from traincast.forecasting.scale import Curve, Point, Scaling
 from traincast.forecasting.scale_compare import Comparison, MeasuredPoint
 from traincast.forecasting.scale_compare import compare as compare_with
 from traincast.hardware.link import Link
+from traincast.planning.assumptions import step_assumptions_of
 from traincast.report.document import Document
 from traincast.report.table import Cell, Column, Row, Table
 from traincast.units import show_bytes_per_s, show_percent, show_things, show_usd
@@ -232,7 +233,7 @@ def _notes(scaling: Scaling, comparison: Comparison | None) -> tuple[str, ...]:
             "Above 0 the forecast is too slow."
         )
     notes += [f"Warning: {warning}" for warning in scaling.warnings]
-    notes += [f"Assumed: {assumption}." for assumption in scaling.question.trace.assumptions]
+    notes += [f"Assumed: {assumption}" for assumption in step_assumptions_of(scaling.question)]
     return tuple(dict.fromkeys(notes))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from traincast.forecasting.forecast import Forecast
+from traincast.forecasting.question import Question
 from traincast.lognormal import p90_factor
 from traincast.planning.energy import POWER_LOG_SD, WAITING_FRACTION, WORKING_FRACTION
 from traincast.units import show_bytes_per_s, show_usd
@@ -19,8 +20,7 @@ def assumptions_of(
 ) -> tuple[str, ...]:
     """In the order of the numbers that rest on them."""
     question = forecast.question
-    found = [f"{assumption}." for assumption in question.trace.assumptions]
-    found += [_spread(forecast), _host(forecast), _loader(forecast)]
+    found = list(step_assumptions_of(question))
     if question.n_devices > 1:
         found.append(_links(forecast))
     if question.n_samples is not None:
@@ -42,21 +42,26 @@ def assumptions_of(
     return tuple(found)
 
 
-def _spread(forecast: Forecast) -> str:
-    if forecast.question.device.prices:
+def step_assumptions_of(question: Question) -> tuple[str, ...]:
+    """What the time of a step rests on, on one device or many."""
+    captured = [f"{assumption}." for assumption in question.trace.assumptions]
+    return (*captured, _spread(question), _host(question), _loader(question))
+
+
+def _spread(question: Question) -> str:
+    if question.device.prices:
         return "p10 to p90 hold the errors of the calibration; this machine is the one that was measured."
     return "p10 to p90 hold the errors of the method and the spread between machines of one type."
 
 
-def _host(forecast: Forecast) -> str:
-    question = forecast.question
+def _host(question: Question) -> str:
     if question.device.prices:
         return "Dispatch takes what it took when this machine was calibrated."
     return f"Ops are dispatched at the pace of '{question.host.name}', one after the other, and steps do not overlap."
 
 
-def _loader(forecast: Forecast) -> str:
-    rate = forecast.question.input_samples_per_s
+def _loader(question: Question) -> str:
+    rate = question.input_samples_per_s
     if rate is None:
         return "The data loader keeps up with the step."
     return f"The data loader delivers {rate:,.0f} samples a second, always."

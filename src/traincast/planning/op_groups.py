@@ -28,7 +28,7 @@ class Work:
     """Ops of one update on one device. `by_bound_s` divides their seconds by what makes them take so long.
 
     'host' is the time that the device waited for their dispatch. `n_drawn_flop` counts one flop for each element that
-    an op writes which is no product, so that it has a place in a roofline.
+    an op writes which is no product, and that a reduction reads, so that it has a place in a roofline.
     """
 
     n_ops: int = 0
@@ -141,12 +141,14 @@ def _ops(question: Question) -> tuple[list[_Key], Floats]:
     graph, kinds = known.graph, op_kinds(known.graph)
     seconds, flop = known.times.seconds[0], op_flop(graph, micro)[0]
     wait_s = _waits(known.timeline.finished_s[0], seconds)
-    written = graph.op_outputs.sums(graph.numel(micro)[0].astype(np.float64))
+    n_elements = graph.numel(micro)[0].astype(np.float64)
+    is_reduction = np.array([kind == OpKind.REDUCTION for kind in kinds], dtype=bool)
+    worked_on = np.where(is_reduction, graph.op_inputs.sums(n_elements), graph.op_outputs.sums(n_elements))
     is_launch = seconds < 2 * _launch_s(question)
     launched_s = np.where(is_launch, seconds, 0.0)
     computed_s = np.where(is_launch, 0.0, known.times.compute_s[0])
     by_bound_s = (computed_s, seconds - computed_s - launched_s, launched_s, wait_s)
-    drawn = np.where(flop > 0, flop, written)
+    drawn = np.where(flop > 0, flop, worked_on)
     rows = np.array([np.ones(graph.n_ops), *by_bound_s, flop, drawn, op_bytes(graph, micro)[0]])
     rows *= np.where(graph.op_phase == Phase.OPTIMIZER, 1, question.accumulation_steps)
     is_silent = np.array([kind in (OpKind.VIEW, OpKind.ALLOCATION) for kind in kinds], dtype=bool)

@@ -23,7 +23,7 @@ class Ceiling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """A group of ops. What is no product counts one flop for each element that it writes: `is_product` is False."""
+    """A group of ops. Where `is_product` is False, flop are elements: those it writes, or those a reduction reads."""
 
     name: str
     kind: str

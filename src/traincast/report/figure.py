@@ -21,6 +21,7 @@ COLORS = ("#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377", "#99
 _LEGEND_ROW_PX, _LEGEND_MARK_PX, _LETTER_PX, _LEGEND_WIDTH_PX = 30, 45, 8, 850
 _LEAST_DOT_PX, _LARGEST_DOT_PX = 5.0, 34.0
 _ROWS_PX, _THINNEST_BAR_PX, _THICKEST_BAR_PX = 150.0, 1.5, 14.0  # of a Gantt chart
+_BAR_GAP, _WIDEST_BAR = 0.2, 0.25  # of a bar's place; of the width of the chart
 _TRACE: dict[str, dict[str, Any]] = {
     "line": {"type": "scatter", "mode": "lines+markers"},
     "scatter": {"type": "scatter", "mode": "markers"},
@@ -59,7 +60,9 @@ def to_figure(chart: Chart, *, with_title: bool) -> dict[str, Any]:
     }
     if with_title:
         layout["title"] = {"text": _escaped(chart.title), "y": 0.97, "yanchor": "top"}
-    if chart.kind not in ("bar", "stacked_bar"):
+    if chart.kind in ("bar", "stacked_bar"):
+        layout["bargap"] = max(_BAR_GAP, 1 - _WIDEST_BAR * len({x for series in chart.series for x in series.x}))
+    else:
         layout["yaxis"]["rangemode"] = "normal" if chart.log_y or chart.kind == "gantt" else "tozero"
     data = [_trace(series, chart, x_size, y_size) for series in chart.series]
     _write_labels(data, chart)

@@ -15,7 +15,9 @@ from traincast.report.html_page import PAGE, SCRIPT, STYLE
 if TYPE_CHECKING:
     from traincast.report.chart import Chart
     from traincast.report.document import Document
-    from traincast.report.table import Table
+    from traincast.report.table import Column, Table
+
+_SHORT = 24  # letters
 
 
 def to_html(document: Document, *, provenance: str = "") -> str:
@@ -40,7 +42,8 @@ def _chart(chart: Chart, number: int) -> str:
 
 
 def _table(table: Table, *, with_title: bool) -> str:
-    kinds = ["number" if column.is_numeric else "text" if column.may_wrap else "name" for column in table.columns]
+    cells = table.formatted()
+    kinds = [_kind(column, [row[place] for row in cells]) for place, column in enumerate(table.columns)]
     head = "".join(
         f'<th scope="col" class="{kind}">{escape(column.header)}</th>'
         for kind, column in zip(kinds, table.columns, strict=True)
@@ -49,13 +52,20 @@ def _table(table: Table, *, with_title: bool) -> str:
         "<tr>"
         + "".join(f'<td class="{kind}">{_cell(cell)}</td>' for kind, cell in zip(kinds, row, strict=True))
         + "</tr>"
-        for row in table.formatted()
+        for row in cells
     )
     title = f"<h2>{escape(table.title)}</h2>" if with_title and table.title else ""
     return (
         f'<section>{title}<div class="scroll"><table><thead><tr>{head}</tr></thead>\n'
         f"<tbody>{rows}</tbody></table></div>{_notes(table.notes)}</section>"
     )
+
+
+def _kind(column: Column, cells: list[str]) -> str:
+    """Numbers, names on one line, and text that may wrap where it is long: '35.0 min' reads badly on two lines."""
+    if column.is_numeric:
+        return "number"
+    return "text" if column.may_wrap and any(len(cell) > _SHORT for cell in cells) else "name"
 
 
 def _cell(text: str) -> str:

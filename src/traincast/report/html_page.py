@@ -56,6 +56,7 @@ footer { margin-top: 2.5rem; padding-top: .75rem; border-top: 1px solid var(--li
 # listed one by one because plotly's own choice has one that uploads the chart.
 SCRIPT = """
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
+const narrow = window.matchMedia("(max-width: 600px)");
 function themed(layout) {
   const css = getComputedStyle(document.documentElement);
   const ink = css.getPropertyValue("--ink").trim(), line = css.getPropertyValue("--line").trim();
@@ -66,11 +67,18 @@ function themed(layout) {
     modebar: { bgcolor: "rgba(0,0,0,0)", color: quiet, activecolor: ink },
     xaxis: { ...layout.xaxis, ...axis }, yaxis: { ...layout.yaxis, ...axis } };
 }
+// A phone has no room for names beside points, nor for marks within the decades of an axis.
+function fitted({ data, layout }) {
+  if (!narrow.matches) return { data, layout };
+  const { dtick, ...xaxis } = layout.xaxis;
+  return { data: data.map(trace => trace.mode === "markers+text" ? { ...trace, mode: "markers" } : trace),
+    layout: layout.xaxis.type === "log" ? { ...layout, xaxis } : layout };
+}
 function draw() {
-  figures.forEach((figure, number) => Plotly.react("chart-" + number, figure.data, themed(figure.layout),
+  figures.map(fitted).forEach((figure, number) => Plotly.react("chart-" + number, figure.data, themed(figure.layout),
     { responsive: true, displaylogo: false, displayModeBar: "hover",
       modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]] }));
 }
 draw();
-dark.addEventListener("change", draw);
+[dark, narrow].forEach(one => one.addEventListener("change", draw));
 """

@@ -5,12 +5,13 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
+from traincast.report.table import Table
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table as RichTable
 
     from traincast.report.document import Document
-    from traincast.report.table import Table
 
 _GAP = 2
 _NARROWEST_TEXT = 12  # below this a folded name is harder to read than a line that is too long
@@ -18,7 +19,7 @@ _UNLIMITED = 1_000_000
 
 
 def to_text(document: Document, *, width: int | None = None, color: bool = False) -> str:
-    """The document as text, at most `width` wide where its numbers allow; without a width, nothing wraps."""
+    """The document as text, at most `width` wide where a number allows; without a width, nothing wraps."""
     from rich.console import Console
     from rich.text import Text
 
@@ -32,13 +33,50 @@ def to_text(document: Document, *, width: int | None = None, color: bool = False
         console.print()
         if table.title and table.title != document.title:
             console.print(Text(_printable(table.title), style="bold"), width=width)
-        table_width = max(width, _needed_width(table)) if width else None
-        console.print(_rich_table(table) if table.rows else "(no rows)", width=table_width)
+        for number, part in enumerate(_parts(table, width)):
+            if number:
+                console.print()
+            part_width = max(width, _needed_width(part)) if width else None
+            console.print(_rich_table(part) if part.rows else "(no rows)", width=part_width)
         _print_notes(console, table.notes, width)
     if document.notes:
         console.print()
         _print_notes(console, document.notes, width)
     return "\n".join(line.rstrip() for line in page.getvalue().splitlines()) + "\n"
+
+
+def _parts(table: Table, width: int | None) -> list[Table]:
+    """The table in pieces that are no wider than the terminal, one below the other, each with the names of the rows."""
+    if width is None or _needed_width(table) <= width or not table.rows:
+        return [table]
+    n_names = _n_names(table)
+    parts = []
+    rest = list(range(n_names, len(table.columns)))
+    while rest:
+        taken = 1
+        while taken < len(rest) and _needed_width(_of_columns(table, n_names, rest[: taken + 1])) <= width:
+            taken += 1
+        parts.append(_of_columns(table, n_names, rest[:taken]))
+        rest = rest[taken:]
+    return parts
+
+
+def _n_names(table: Table) -> int:
+    """How many of the first columns tell rows apart; the first alone where even all do not."""
+    rows = table.formatted()
+    for n_names in range(1, len(table.columns)):
+        if len({tuple(row[:n_names]) for row in rows}) == len(rows):
+            return n_names
+    return 1
+
+
+def _of_columns(table: Table, n_names: int, others: list[int]) -> Table:
+    places = [*range(n_names), *others]
+    return Table(
+        title=table.title,
+        columns=tuple(table.columns[place] for place in places),
+        rows=tuple(tuple(row[place] for place in places) for row in table.rows),
+    )
 
 
 def _print_notes(console: Console, notes: tuple[str, ...], width: int | None) -> None:

@@ -31,7 +31,6 @@ _COLUMNS = (
     Column(key="price_date", header="price of", show="name"),
 )
 _MOST_POINTS = 400
-_CHOSEN_SIZE = 0.1  # of the largest dot: larger than those of other plans
 
 
 def document_of(plan: Plan) -> Document:
@@ -203,7 +202,6 @@ def _line(name: str, choices: Sequence[Choice], *, is_dots: bool = False) -> Ser
         y=[choice.cost_usd for choice in choices],
         text=[f"{one.place}: {show_duration(one.total_s)}, {show_usd(one.cost_usd)}" for one in choices],
         is_dots=is_dots,
-        sizes=[_CHOSEN_SIZE] * len(choices) if is_dots else (),
     )
 
 

@@ -67,8 +67,10 @@ function themed(layout) {
     modebar: { bgcolor: "rgba(0,0,0,0)", color: quiet, activecolor: ink },
     xaxis: { ...layout.xaxis, ...axis }, yaxis: { ...layout.yaxis, ...axis } };
 }
-// A phone has no room for names beside points, nor for marks within the decades of an axis.
-function fitted({ data, layout }) {
+// A phone has no room for names beside points, nor for marks within the decades of an axis. What is drawn again is a
+// copy: of data that it has seen Plotly keeps the points and forgets how far they reach, and its axes are then wrong.
+function fitted(figure) {
+  const { data, layout } = structuredClone(figure);
   if (!narrow.matches) return { data, layout };
   const { dtick, ...xaxis } = layout.xaxis;
   return { data: data.map(trace => trace.mode === "markers+text" ? { ...trace, mode: "markers" } : trace),

@@ -2,6 +2,7 @@
 
 import csv
 import datetime
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -23,7 +24,6 @@ WITHOUT_TENSOR_FIGURES = (
     "RTX-2080-MaxQ",
     "RTX-2080-Super-MaxQ",
     "RTX-3080-Laptop",
-    "RTX-PRO-6000-MaxQ",
 )
 
 
@@ -113,6 +113,50 @@ def test_amd_products_run_on_matrix_units_in_fp32_too():
     assert DEVICES["MI100"].peak_flop_per_s("fp32") == 46.1e12
 
 
+WITH_CLOCK = [
+    device for device in DEVICES.values() if device.fp32_flop_per_s and device.boost_clock_hz and device.kind == "gpu"
+]
+
+
+@pytest.mark.parametrize("device", WITH_CLOCK, ids=lambda device: device.name)
+def test_the_vector_rate_is_twice_the_cores_times_the_clock(device):
+    """A multiprocessor has 192 cores (Kepler), 64 (P100, Volta, Turing, A100, CDNA 1 and 2) or 128."""
+    cores = device.fp32_flop_per_s / (2 * device.n_sm * device.boost_clock_hz)
+    assert any(cores == pytest.approx(known, rel=0.008) for known in (64, 128, 192))
+
+
+@pytest.mark.parametrize("device", DEVICES.values(), ids=lambda device: device.name)
+def test_every_row_says_its_memory_its_die_and_what_its_links_join(device):
+    assert re.fullmatch(r"HBM(2|2e|3|3e)|GDDR(5|5X|6|6X|7)|DDR4", device.memory_kind)
+    assert device.die or device.kind == "cpu"
+    if device.vendor == "NVIDIA":
+        assert (device.nvlink_generation is not None) == (device.nvlink_bytes_per_s != 0)
+    if device.nvlink_domain is not None:
+        assert device.nvlink_bytes_per_s
+        assert device.nvlink_domain in (2, 4, 8, 16, 72)
+
+
+@pytest.mark.parametrize(
+    ("name", "fp8", "fp4"),
+    [
+        ("A100-SXM4-80GB", 0, 0),
+        ("H100-SXM5-80GB", 1978.9, 0),
+        ("L40S", 733, 0),
+        ("RTX-4090", 330.3, 0),  # 660.6 with fp16 accumulation
+        ("RTX-5090", 419, 1676),  # 838 with fp16 accumulation
+        ("B200", 4500, 9000),
+        ("MI300X", 2614.9, 0),
+    ],
+)
+def test_fp8_and_fp4_are_dense_and_accumulate_in_fp32(name, fp8, fp4):
+    device = DEVICES[name]
+    assert (device.fp8_flop_per_s, device.fp4_flop_per_s) == (fp8 * 1e12, fp4 * 1e12)
+
+
+def test_the_memory_of_a_b200_is_as_wide_as_its_driver_says():
+    assert DEVICES["B200"].memory_bytes_per_s == pytest.approx(7680 / 8 * 2 * 3996e6, rel=1e-3)
+
+
 def test_boards_with_two_dies_are_listed_by_die():
     assert (DEVICES["K80-die"].memory_bytes, DEVICES["K80-die"].tdp_w) == (12 * 2**30, 150)
 
@@ -127,7 +171,7 @@ def test_the_generic_cpu_is_computed_as_its_notes_say():
 def test_every_column_is_explained_beside_the_table():
     text = (DATA / "README.md").read_text(encoding="utf-8")
     self_evident = {"vendor", "arch", "year", "pcie_gen"}
-    explained = text.replace("`tf32_dense_`, `fp16_dense_`", "`tf32_dense_tflop_per_s`, `fp16_dense_tflop_per_s`")
+    explained = re.sub(r"`(\w+_dense)_`", r"`\1_tflop_per_s`", text)
     assert [column for column in ROWS[0] if f"`{column}`" not in explained and column not in self_evident] == []
 
 

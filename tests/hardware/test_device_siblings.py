@@ -23,6 +23,7 @@ HALF_RATE = (
     "A10G",
     "L40",
 )
+CAPPED = ("H20-SXM5-96GB",)  # rates held down for export, below what its processors could do
 HALVED = ("tf32_flop_per_s", "fp16_flop_per_s", "bf16_flop_per_s", "fp8_flop_per_s")
 
 
@@ -42,7 +43,7 @@ def flop_per_clock(device, field):
 @pytest.mark.parametrize("die", DIES)
 def test_devices_of_one_die_do_the_same_in_a_clock(die, field):
     siblings = [device for device in DEVICES.values() if device.die == die]
-    found = {device.name: flop_per_clock(device, field) for device in siblings}
+    found = {device.name: flop_per_clock(device, field) for device in siblings if device.name not in CAPPED}
     known = {name: flop for name, flop in found.items() if flop is not None}
     assert known == {name: pytest.approx(max(known.values()), rel=0.02) for name in known}
 

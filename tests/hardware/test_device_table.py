@@ -27,8 +27,8 @@ WITHOUT_TENSOR_FIGURES = (
 )
 
 
-def test_there_are_58_gpus_and_one_cpu():
-    assert len(DEVICES) == len(ROWS) == 59
+def test_there_are_74_gpus_and_one_cpu():
+    assert len(DEVICES) == len(ROWS) == 75
     assert [device.name for device in DEVICES.values() if device.kind == "cpu"] == ["generic-cpu"]
 
 
@@ -81,6 +81,9 @@ def test_only_two_laptop_parts_lack_an_fp32_figure():
         ("A100-SXM4-80GB", 19.5, 312, 2039, 80),
         ("H100-SXM5-80GB", 66.9, 989.4, 3350, 80),
         ("RTX-3090", 35.6, 71.2, 936, 24),
+        ("H20-SXM5-96GB", 39.5, 148, 4000, 96),
+        ("GB200", 80, 2500, 7928, 186),
+        ("MI355X", 157.3, 2516.6, 8000, 288),
     ],
 )
 def test_figures_of_well_known_datasheets(name, fp32, fp16, gb_per_s, gib):
@@ -157,8 +160,9 @@ def test_the_memory_of_a_b200_is_as_wide_as_its_driver_says():
     assert DEVICES["B200"].memory_bytes_per_s == pytest.approx(7680 / 8 * 2 * 3996e6, rel=1e-3)
 
 
-def test_boards_with_two_dies_are_listed_by_die():
+def test_boards_with_several_dies_are_listed_by_die():
     assert (DEVICES["K80-die"].memory_bytes, DEVICES["K80-die"].tdp_w) == (12 * 2**30, 150)
+    assert (DEVICES["A16-die"].memory_bytes, DEVICES["A16-die"].tdp_w) == (16 * 2**30, 62.5)
 
 
 def test_the_generic_cpu_is_computed_as_its_notes_say():

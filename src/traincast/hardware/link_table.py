@@ -37,6 +37,7 @@ _NVLINK_OF_ARCH = {
     "Hopper": "NVLink4",
     "Blackwell": "NVLink5",
     "CDNA3": "Infinity Fabric MI300X",
+    "CDNA4": "Infinity Fabric MI355X",
 }
 # Of GeForce cards, for two of them and for more (see `_through_host`).
 THROUGH_HOST_BYTES_PER_S, THROUGH_HOST_EXPONENT = 3.3 * GIGA, 0.64

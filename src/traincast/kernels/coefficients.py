@@ -36,10 +36,12 @@ class Prior:
 
 def _priors() -> dict[str, Prior]:
     priors = {
-        # What a device sustains: energy of a multiply-add's two flop in the whole board, at 12 nm.
-        "energy_pj.simt": Prior(log(17.5), 0.05),
-        "energy_pj.matrix": Prior(log(2.5), 0.5),
-        "energy_per_process": Prior(0.3, 0.15),  # exponent of the process in nm, down to 7 nm
+        # What a device sustains: energy of a flop at full clock and voltage, at 12 nm.
+        "energy_pj.simt": Prior(log(16.0), 0.1),
+        "energy_pj.matrix": Prior(log(2.5), 0.3),
+        "energy_per_process": Prior(0.5, 0.2),  # exponent of the process in nm
+        "power_per_rate": Prior(log(2.0), 0.15),  # exponent: at the limit voltage falls with the clock
+        "matrix_width": Prior(log(0.06), 0.5),  # loss for each doubling of the flop a clock and processor
         "pascal": Prior(-0.15, 0.1),  # before Volta integers and floats share units; batched products do not show it
         "pascal_unaligned": Prior(-0.2, 0.2),
         "dram": Prior(log(0.88), 0.05),
@@ -47,9 +49,24 @@ def _priors() -> dict[str, Prior]:
         "dram.amd": Prior(-0.1, 0.1),
         "l2_rate.bytes": Prior(log(0.8), 0.3),  # of 64 bytes a clock and SM
         "l2_rate.tiles": Prior(log(0.35), 0.2),
+        "l2_rate.matrix_tiles": Prior(log(0.6), 0.3),
         "l2_reach": Prior(0.0, 0.5),  # how many times its size a cache still helps
         "launch_s": Prior(log(2.5e-6), 0.3),  # from one kernel's end to the next one's start
         "recurrent_step_s": Prior(log(15e-6), 0.5),
+        # Fused attention on matrix units. Tuned kernels: share of the peak; work of a query-key pair beside its products,
+        # in flop. All: tokens beside the diagonal of a mask that are worked on all the same; seconds to start.
+        "attention.tuned": Prior(log(0.85), 0.1),
+        "attention.pair_flop": Prior(log(150.0), 0.4),
+        "attention.pair_flop_backward": Prior(log(700.0), 0.4),
+        "attention.diagonal": Prior(log(150.0), 0.7),
+        "attention.start_s": Prior(log(5e-6), 0.5),
+        # PyTorch's own kernels, which are written for Ampere: share of the peak, further loss where a mask is causal, and
+        # share of the peak of Hopper that their instructions reach. FlashAttention's first version had 25 to 50 % of an
+        # A100 (Dao, "FlashAttention-2", 2023); the instructions have 63 % (Luo et al., "Benchmarking and Dissecting the
+        # Nvidia Hopper GPU Architecture", 2024; both read 2026-11-18).
+        "attention.eager": Prior(log(0.5), 0.2),
+        "attention.eager_causal": Prior(log(0.7), 0.2),
+        "old_instructions": Prior(log(0.63), 0.08),
         "tile_loss.batched": Prior(-0.2, 0.15),  # further loss in batched products where their tiles are not known
         "tile_loss.convolution": Prior(-0.1, 0.15),  # the same in convolutions on scalar units
         "lone.convolution": Prior(log(0.15), 1.0),  # extra waves in convolutions on scalar units

@@ -34,9 +34,11 @@ class Kernel:
     sizes: tuple[tuple[float, ...], ...]
     is_winograd: bool = False
     is_unaligned: bool = False
+    is_masked: bool = False  # attention that leaves out pairs
 
     def key(self) -> tuple[object, ...]:
-        return (self.work, self.item_bytes, self.is_bf16, self.sizes, self.is_winograd, self.is_unaligned)
+        flags = (self.is_winograd, self.is_unaligned, self.is_masked)
+        return (self.work, self.item_bytes, self.is_bf16, self.sizes, *flags)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,12 +216,14 @@ def _is_odd_convolution(c_in: int, c_out: int, groups: int) -> bool:
 
 
 def _attention(op: _Op) -> list[Kernel]:
-    """Seen as one product a head: queries times keys and values."""
+    """Seen as one product a head: queries times keys and values. A causal mask leaves half of the pairs."""
     is_backward = op.name.endswith("backward")
     query, key, value = (op.dims(t) for t in op.inputs[is_backward : 3 + is_backward])
     heads = query[:, :-2].prod(axis=1)
     shape = (heads, query[:, -2], query[:, -1] + value[:, -1], key[:, -2])
-    return [op.kernel(Work.ATTENTION_BACKWARD if is_backward else Work.ATTENTION, shape=shape)]
+    is_causal = bool(op.attributes.get("is_causal", False))
+    work = Work.ATTENTION_BACKWARD if is_backward else Work.ATTENTION
+    return [op.kernel(work, shape=shape, flop=op.flop * (0.5 if is_causal else 1.0), is_masked=is_causal)]
 
 
 def _recurrent(op: _Op) -> list[Kernel]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields, is_dataclass
 
 import numpy as np
 
+from traincast.kernels.attention import AttentionPlan, attention_plan, attention_seconds
 from traincast.kernels.ceilings import Ceilings
 from traincast.kernels.coefficients import IS_CONVOLUTION, IS_DEPTHWISE, IS_WEIGHT_GRADIENT, Coefficients
 from traincast.kernels.kernels_of import SIZE
@@ -34,7 +35,9 @@ class Plan:
     products: Ints
     limits: Ceilings  # of products
     plain: Cutting  # of products
-    depthwise: Ints  # of products
+    attention: AttentionPlan
+    attending: Ints  # of products: those that are attention
+    depthwise: Ints
     recurrent: Ints
     relaid: Ints  # those that change the layout of images
     layout_passes: float
@@ -61,8 +64,10 @@ def array_bytes(value: object) -> int:
     return sum(array_bytes(getattr(value, one.name)) for one in fields(value)) if is_dataclass(value) else 0
 
 
-def plan_of(kinds: Kinds, limits: Ceilings, coefficients: Coefficients, *, layout: str, tf32: bool) -> Plan:
-    """For one device, or with ceilings that have one entry a kernel, each on its own."""
+def plan_of(
+    kinds: Kinds, limits: Ceilings, coefficients: Coefficients, *, layout: str, tf32: bool, attention: str = "eager"
+) -> Plan:
+    """For one device, or with ceilings that have one entry a kernel, each on its own. `attention`: whose kernels."""
     is_product = kinds.work < FIRST_BYTES
     others, products = np.flatnonzero(~is_product), np.flatnonzero(is_product)
     chosen, limits_of = kinds.select(products), limits.select(products)
@@ -74,6 +79,8 @@ def plan_of(kinds: Kinds, limits: Ceilings, coefficients: Coefficients, *, layou
     fused = winograd_fused(fast_plain, fast_limits, coefficients)
     apart = winograd_apart(fast_plain, fast_limits, coefficients)
     number = np.arange(len(fast))
+    attending = np.flatnonzero((chosen.work == Work.ATTENTION) | (chosen.work == Work.ATTENTION_BACKWARD))
+    peak = np.broadcast_to(rates.peak_flop_per_s, chosen.work.shape)[attending]
     ways = pairs_of(
         Cutting.join([plain, fused, apart]), limits_of.select(np.concatenate([np.arange(len(products)), fast, fast]))
     )
@@ -85,6 +92,10 @@ def plan_of(kinds: Kinds, limits: Ceilings, coefficients: Coefficients, *, layou
         products=products,
         limits=limits_of,
         plain=plain,
+        attention=attention_plan(
+            kinds, products[attending], limits_of.select(attending), coefficients, peak=peak, kernels=attention
+        ),
+        attending=attending,
         depthwise=np.flatnonzero(IS_DEPTHWISE[chosen.work]),
         recurrent=np.flatnonzero(chosen.work == Work.RECURRENT),
         relaid=np.flatnonzero(rates.on_matrix & is_convolution & (chosen.item == 2) & (layout == "nchw")),
@@ -120,6 +131,10 @@ def kernel_seconds(plan: Plan, sizes: Floats) -> Times:
 def _product_seconds(plan: Plan, sizes: Floats) -> Times:
     """What transforms, changes of the layout and steps in time add to the products is not bound by compute."""
     times = _fastest_way(plan, sizes)
+    if len(plan.attending):
+        attended = attention_seconds(plan.attention, sizes)
+        times.seconds[..., plan.attending] = attended.seconds
+        times.compute_s[..., plan.attending] = attended.compute_s
     seconds, chosen = times.seconds, plan.depthwise
     if len(chosen):
         # Too few products a byte for tiles: the sum of what the scalar units and the memory need.

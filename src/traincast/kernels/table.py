@@ -92,6 +92,7 @@ def _build(graph: Graph) -> KernelTable:
             is_bf16=np.array([kernel.is_bf16 for kernel in distinct], dtype=bool),
             is_winograd=np.array([kernel.is_winograd for kernel in distinct], dtype=bool),
             is_unaligned=np.array([kernel.is_unaligned for kernel in distinct], dtype=bool),
+            is_masked=np.array([kernel.is_masked for kernel in distinct], dtype=bool),
             group_width=group_width(work, dict(zip(SIZES, probed[:, :, 0].T, strict=True))),
         ),
         coefficients=np.where(np.abs(coefficients) < 1e-6, 0.0, coefficients),

@@ -17,7 +17,7 @@ from traincast.kernels.seconds import kernel_seconds, plan_of
 from traincast.kernels.ways import Kinds, group_width
 from traincast.trace.graph import Floats, Ints
 
-_FLAGS = ("work", "item", "is_bf16", "is_winograd", "is_unaligned")
+FLAGS = ("work", "item", "is_bf16", "is_winograd", "is_unaligned", "is_masked")
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
@@ -29,11 +29,12 @@ class Kernels:
     is_bf16: NDArray[np.bool_]
     is_winograd: NDArray[np.bool_]
     is_unaligned: NDArray[np.bool_]
+    is_masked: NDArray[np.bool_]
     sizes: dict[str, Floats]
 
     @property
     def kinds(self) -> Kinds:
-        flags = {name: getattr(self, name) for name in _FLAGS}
+        flags = {name: getattr(self, name) for name in FLAGS}
         return Kinds(**flags, group_width=group_width(self.work, self.sizes))
 
     @property
@@ -43,7 +44,7 @@ class Kernels:
 
     def select(self, chosen: NDArray[Any]) -> Kernels:
         sizes = {name: value[chosen] for name, value in self.sizes.items()}
-        return Kernels(**{name: getattr(self, name)[chosen] for name in _FLAGS}, sizes=sizes)
+        return Kernels(**{name: getattr(self, name)[chosen] for name in FLAGS}, sizes=sizes)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -67,6 +68,7 @@ class Block:
     tags: dict[str, NDArray[Any]]
     layout: str = "nchw"
     tf32: bool = False
+    attention: str = "eager"  # whose kernels: PyTorch's own, or the vendor's tuned ones
     floor_power: float = 1.5
     idle_s: float = 0.0  # rest between kernels, in which a board at its power limit recovers
     n_dispatched: Floats | None = None  # ops of a queue of kernels, which hides their dispatch; None: lone calls
@@ -86,7 +88,7 @@ class Block:
     def kernel_seconds(self, coefficients: Coefficients) -> Floats:
         """Seconds of every kernel, once."""
         limits = self._limits(coefficients)
-        plan = plan_of(self.kernels.kinds, limits, coefficients, layout=self.layout, tf32=self.tf32)
+        plan = plan_of(self.kernels.kinds, limits, coefficients, layout=self.layout, tf32=self.tf32, attention=self.attention)
         return kernel_seconds(plan, self.kernels.stacked_sizes).seconds
 
     def _limits(self, coefficients: Coefficients) -> Ceilings:

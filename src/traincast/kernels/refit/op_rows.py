@@ -111,6 +111,7 @@ def _block(name: str, rows: list[dict[str, str]], sizes: dict[str, Any]) -> Bloc
             is_bf16=false,
             is_winograd=np.asarray(sizes.get("is_winograd", false), dtype=bool),
             is_unaligned=np.asarray(sizes.get("is_unaligned", false), dtype=bool),
+            is_masked=false,
             sizes=full,
         ),
         row=np.arange(len(rows)),

@@ -121,6 +121,7 @@ def block_of(name: str, rows: Sequence[KernelRow], *, tf32: bool = False) -> Blo
             is_bf16=np.array([call.is_bf16 for call in calls]),
             is_winograd=false,
             is_unaligned=np.array([call.is_unaligned for call in calls]) & is_product,
+            is_masked=np.array([row.kept_fraction < 1.0 for row in rows])[owner],
             sizes=sizes,
         ),
         row=owner,

@@ -47,14 +47,11 @@ def attention_plan(
     """`peak` are the rates of the units that run each of them."""
     is_backward = kinds.work[chosen] == Work.ATTENTION_BACKWARD
     is_masked, item = kinds.is_masked[chosen], kinds.item[chosen]
-    pair_flop = np.zeros(len(chosen))
-    if kernels == "tuned":
-        share = np.exp(coefficients["attention.tuned"])
-        names = ("attention.pair_flop_backward", "attention.pair_flop")
-        pair_flop = np.exp(np.where(is_backward, *(coefficients[name] for name in names)))
-    else:
-        share = np.exp(coefficients["attention.eager"] + coefficients["attention.eager_causal"] * is_masked)
-        share = share * limits.old_instructions
+    is_tuned = np.broadcast_to((kernels == "tuned") | np.asarray(limits.needs_tuned_attention), chosen.shape)
+    names = ("attention.pair_flop_backward", "attention.pair_flop")
+    pair_flop = np.where(is_tuned, np.exp(np.where(is_backward, *(coefficients[name] for name in names))), 0.0)
+    eager = np.exp(coefficients["attention.eager"] + coefficients["attention.eager_causal"] * is_masked)
+    share = np.where(is_tuned, np.exp(coefficients["attention.tuned"]), eager * limits.old_instructions)
     power = np.where(item > 2, limits.simt_power_flop_per_s, limits.matrix_power_flop_per_s * 2.0 / item)
     rate = within_power(peak * np.minimum(share, 1.0), power, coefficients)
     # Scalar units are as fast whatever the operands: 8-bit products save half of the time of products alone.

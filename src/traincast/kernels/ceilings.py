@@ -104,6 +104,7 @@ class Ceilings:
     matrix_width: Column  # flop a clock and processor, of 16-bit operands
     old_instructions: Column  # share of the peak that kernels written for Ampere reach
     is_clustered: Column  # processors share the tiles that they load
+    needs_tuned_attention: Column  # PyTorch has no kernels of its own worth taking and calls the vendor's
     memory_bytes_per_s: Column
     l2_bytes_per_s: Column
     l2_tile_bytes_per_s: Column  # what tiles of products, which overlap with arithmetic, get of it
@@ -172,6 +173,7 @@ def ceilings(figures: DeviceFigures, coefficients: Coefficients) -> Ceilings:
         matrix_width=width,
         old_instructions=np.minimum(np.exp(coefficients["old_instructions"]) * _HOPPER_WIDTH / width, 1.0),
         is_clustered=width > 1.5 * _AMPERE_WIDTH,
+        needs_tuned_attention=width > 1.5 * _HOPPER_WIDTH,
         memory_bytes_per_s=figures.memory_bytes_per_s * np.exp(memory),
         l2_bytes_per_s=l2 * np.exp(coefficients["l2_rate.bytes"]),
         l2_tile_bytes_per_s=l2 * np.exp(coefficients["l2_rate.tiles"]),

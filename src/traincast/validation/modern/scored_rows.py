@@ -179,7 +179,8 @@ def of_examples(data: Path, traces: Path) -> tuple[list[ScoredRows], FileCount]:
     steps = list(example_steps(data))
     sets = defaultdict(list)
     for step in steps:
-        sets[(step.device, step.tags["precision"])].append(step)
+        if step.trace.startswith("zoo:") or (traces / f"{step.trace}.trace").exists():
+            sets[(step.device, step.tags["precision"])].append(step)
     found = []
     for (device, precision), some in sorted(sets.items()):
         block = model_block("nvidia examples", some, traces)

@@ -55,6 +55,12 @@ DEVICES = all_devices()
         ("rtx pro 6000 max-q", "RTX-PRO-6000-MaxQ"),
         ("AMD Instinct MI300X", "MI300X"),
         ("NVIDIA A16", "A16-die"),
+        ("Google TPU v5e", "TPU-v5e"),
+        ("TPU v6 lite", "TPU-v6e"),
+        ("AWS Trainium2", "Trainium2"),
+        ("gaudi3", "Gaudi-3"),
+        ("Apple M3 Ultra", "M3-Ultra-512GB"),
+        ("m4 max", "M4-Max-128GB"),
     ],
 )
 def test_names_that_mean_one_device(given_name, name):
@@ -99,7 +105,7 @@ def test_an_unknown_name_is_answered_with_close_ones_and_what_to_do():
         find_device("A100-SXM3-80GB")
     message = str(caught.value)
     assert message.startswith("No device named 'A100-SXM3-80GB'. Close names: A100-SXM4-80GB")
-    assert message.endswith("'traincast devices' lists all 75; --devices FILE adds your own.")
+    assert message.endswith("'traincast devices' lists all 86; --devices FILE adds your own.")
 
 
 @given(device=st.sampled_from(DEVICES), data=st.data())
@@ -152,12 +158,12 @@ fp16_dense_tflop_per_s = 0
 def test_a_device_file_adds_devices_and_replaces_those_of_the_same_name(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text(NEW_CARD)
-    assert len(all_devices(path)) == 76
+    assert len(all_devices(path)) == 87
     assert find_device("my card", devices_file=path).memory_bytes == 48 * 2**30
     assert find_device("MC", devices_file=path).name == "My-Card"
     assert find_device("T4", devices_file=path).peak_flop_per_s("amp-fp16") == 4e12
     assert find_device("T4").peak_flop_per_s("fp32") == 8.1e12
-    with pytest.raises(UnknownDeviceError, match="lists all 76"):
+    with pytest.raises(UnknownDeviceError, match="lists all 87"):
         find_device("nothing", devices_file=path)
 
 

@@ -24,11 +24,13 @@ WITHOUT_TENSOR_FIGURES = (
     "RTX-2080-MaxQ",
     "RTX-2080-Super-MaxQ",
     "RTX-3080-Laptop",
+    "Gaudi-2",
 )
 
 
-def test_there_are_74_gpus_and_one_cpu():
-    assert len(DEVICES) == len(ROWS) == 75
+def test_there_are_74_gpus_11_accelerators_and_one_cpu():
+    assert len(DEVICES) == len(ROWS) == 86
+    assert [device.kind for device in DEVICES.values()].count("accelerator") == 11
     assert [device.name for device in DEVICES.values() if device.kind == "cpu"] == ["generic-cpu"]
 
 
@@ -51,14 +53,14 @@ def test_every_row_has_a_source_and_the_day_it_was_read(row):
 def test_every_row_gives_the_sizes_that_a_forecast_cannot_do_without(row):
     assert float(row["memory_gib"]) > 0
     assert float(row["memory_gb_per_s"]) > 0
-    assert int(row["n_sm"]) > 0
+    assert int(row["n_sm"] or row["kind"] == "accelerator") > 0  # matrix engines of TPUs are no multiprocessors
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in WITHOUT_TENSOR_FIGURES])
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_every_other_device_has_sensible_peaks(name, precision):
     device = DEVICES[name]
-    assert device.peak_flop_per_s(precision) >= device.fp32_flop_per_s
+    assert device.peak_flop_per_s(precision) >= (device.fp32_flop_per_s or 0)
     assert 1 < device.ridge_flop_per_byte(precision) < 1000
 
 
@@ -69,8 +71,23 @@ def test_a_device_whose_tensor_rate_is_not_known_says_so(name):
 
 
 def test_only_two_laptop_parts_lack_an_fp32_figure():
-    unknown = [name for name in NAMES if DEVICES[name].fp32_flop_per_s is None]
+    unknown = [name for name in NAMES if not (DEVICES[name].fp32_flop_per_s or DEVICES[name].fp32_matrix_flop_per_s)]
     assert unknown == ["RTX-2080-Super-MaxQ", "RTX-3080-Laptop"]
+
+
+@pytest.mark.parametrize("name", ["TPU-v4", "TPU-v5e", "TPU-v5p", "TPU-v6e"])
+def test_a_tpu_multiplies_fp32_in_six_passes_of_bf16(name):
+    device = DEVICES[name]
+    assert 6 * device.peak_flop_per_s("fp32") == pytest.approx(device.peak_flop_per_s("bf16"), rel=2e-3)
+    assert device.peak("amp-fp16").is_fallback
+
+
+@pytest.mark.parametrize(
+    ("name", "n_engines", "clock_hz"), [("Gaudi-2", 2, 1650e6), ("Gaudi-3", 8, 1750e6), ("TPU-v4", 2, 1050e6)]
+)
+def test_matrix_engines_of_accelerators_give_the_printed_rate(name, n_engines, clock_hz):
+    """Squares of 256 multiply-adds; the four of 128 that a core of a TPU v4 has are one such."""
+    assert DEVICES[name].bf16_flop_per_s == pytest.approx(n_engines * 256 * 256 * 2 * clock_hz, rel=2e-3)
 
 
 @pytest.mark.parametrize(
@@ -130,8 +147,8 @@ def test_the_vector_rate_is_twice_the_cores_times_the_clock(device):
 
 @pytest.mark.parametrize("device", DEVICES.values(), ids=lambda device: device.name)
 def test_every_row_says_its_memory_its_die_and_what_its_links_join(device):
-    assert re.fullmatch(r"HBM(2|2e|3|3e)|GDDR(5|5X|6|6X|7)|DDR4", device.memory_kind)
-    assert device.die or device.kind == "cpu"
+    assert re.fullmatch(r"HBM(2|2e|3|3e)|GDDR(5|5X|6|6X|7)|DDR4|LPDDR5X?", device.memory_kind or "LPDDR5")
+    assert (device.memory_kind and device.die) or device.kind != "gpu"
     if device.vendor == "NVIDIA":
         assert (device.nvlink_generation is not None) == (device.nvlink_bytes_per_s != 0)
     if device.nvlink_domain is not None:

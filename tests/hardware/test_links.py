@@ -258,6 +258,14 @@ def test_geforce_cards_exchange_through_the_host():
     assert link_inside(find_device("RTX-6000-Ada"), 2).name == "PCIe4 x16"
 
 
+@pytest.mark.parametrize(
+    "device", [device for device in all_devices() if device.kind == "accelerator"], ids=lambda d: d.name
+)
+def test_what_joins_accelerators_is_not_guessed(device):
+    with pytest.raises(InputError, match=f"What joins 4 of '{device.name}' in a node is not known"):
+        link_inside(device, 4)
+
+
 def test_what_joins_devices_without_any_data_on_it_is_not_guessed():
     cpu = find_device("generic-cpu")
     assert link_inside(cpu, 1).notes == "not used"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from traincast.hardware.device import Device
 
 # Words that drivers and shops put before a name, and those that ours begin with but people leave out (3090).
-_VENDOR_WORDS = ("nvidia", "amd", "tesla", "geforce", "instinct")
+_VENDOR_WORDS = ("nvidia", "amd", "tesla", "geforce", "instinct", "google", "cloud", "aws", "intel", "habana", "apple")
 _SERIES_WORDS = ("quadro", "rtx", "gtx")
 # Parts that tell apart versions of one product and may be left out where only one version is known. Others
 # (MaxQ, Laptop, Super, Ti) tell apart products, and the one without them need not be in the table.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from traincast.errors import InputError
 
-Kind = Literal["gpu", "cpu"]
+# An accelerator is what neither CUDA nor ROCm runs on (TPU, Trainium, Gaudi, Apple): nothing like it was measured.
+Kind = Literal["gpu", "cpu", "accelerator"]
 Units = Literal["fp32", "tf32", "fp16", "bf16"]
 
 # Which matrix units a precision asks for.
@@ -116,8 +117,8 @@ class Device:
     def __post_init__(self) -> None:
         if not self.name.strip():
             raise InputError("A device needs a name.")
-        if self.kind not in ("gpu", "cpu"):
-            raise InputError(f"Device '{self.name}': kind is 'gpu' or 'cpu', not {self.kind!r}.")
+        if self.kind not in get_args(Kind):
+            raise InputError(f"Device '{self.name}': kind is 'gpu', 'cpu' or 'accelerator', not {self.kind!r}.")
         if self.memory_bytes is None or self.memory_bytes_per_s is None:
             raise InputError(f"Device '{self.name}': memory_bytes and memory_bytes_per_s are needed.")
         for field in _POSITIVE + MAY_BE_ZERO:

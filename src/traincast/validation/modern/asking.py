@@ -51,7 +51,7 @@ def ask(row: LanguageRow, trace: Trace) -> Answer:
     try:
         ours, bound = _forecast(row, trace, "traincast"), _forecast(row, trace, "roofline")
     except InputError as error:
-        return Answer(row=row, refused=f"refused: {error}")
+        return Answer(row=row, refused=f"refused: {str(error).partition(':')[0]}")
     return Answer(row=row, step_s=_seconds(row, ours), log_sd=ours.log_sd, roofline_s=_seconds(row, bound))
 
 
@@ -60,7 +60,7 @@ def _forecast(row: LanguageRow, trace: Trace, method: str) -> Forecast:
         trace,
         row.place,
         row.global_batch,
-        precision="bf16",
+        precision=row.asked_precision,
         optimizer="adamw",
         compiled=row.is_compiled,
         accumulation_steps=row.accumulation_steps,

@@ -53,7 +53,7 @@ def row_of(line: Line, file: str) -> LanguageRow:
         assumed.append(f"{between} between nodes")
     passes, is_passes_told = _passes(line, sharding, n_gpus)
     if not is_passes_told:
-        assumed.append(f"{passes} passes")
+        assumed.append("all in one pass")
     if line["precision"] not in ("bf16",) and line["precision"] in _SIXTEEN_BITS:
         assumed.append("bf16 for fp16")
     if "muon" in line["optimizer"]:
@@ -80,7 +80,10 @@ def row_of(line: Line, file: str) -> LanguageRow:
         or ("" if is_passes_told or sharding.pipeline_parallel == 1 else "micro batch of the pipeline not told"),
         assumed=tuple(assumed),
         memory_bytes=float(line["peak_memory_GB"]) * 1e9 if line["peak_memory_GB"] else None,
-        tags={key: line[key] for key in ("grade", "date", "framework", "flag", "note", "sharding", "optimizer")},
+        tags={
+            key: line[key]
+            for key in ("grade", "date", "framework", "flag", "note", "sharding", "optimizer", "finetuning")
+        },
     )
 
 

@@ -87,10 +87,10 @@ def _kind(change):
 
 
 def _by_key(changes):
-    """Places in lists count as one key."""
+    """Places in lists count as one key, and so do short lists and the first rows of long ones."""
     by_key = {}
     for change in changes:
-        by_key.setdefault(re.sub(r"\[\d+\]", "[]", change.key), []).append(change)
+        by_key.setdefault(re.sub(r"(\.first)?\[\d+\]", "[]", change.key), []).append(change)
     return by_key
 
 
@@ -116,7 +116,7 @@ def _number_lines(changes):
 
 
 def _other_lines(changes):
-    """Words and sentences by key: each pair once, with those that differ in their numbers alone."""
+    """Words and sentences by key, the most frequent first; what differs in its numbers alone is told once."""
     lines = []
     for key, those in _by_key(changes).items():
         alike = {}
@@ -127,8 +127,8 @@ def _other_lines(changes):
         for pairs in alike.values():
             (old, new), question = pairs[0]
             old, new = (text if len(text) <= _WIDEST else f"{text[:_WIDEST]}..." for text in (old, new))
-            lines.append(f"  {key}: {len(pairs)} x, as in {question}\n    - {old}\n    + {new}")
-    return lines
+            lines.append((-len(pairs), f"  {key}: {len(pairs)} x, as in {question}\n    - {old}\n    + {new}"))
+    return [line for _, line in sorted(lines)]
 
 
 def _shortened(lines, most, what):

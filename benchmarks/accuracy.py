@@ -57,7 +57,9 @@ def main() -> None:
     if arguments.write:
         unscored = unscored_of(arguments.data, arguments.traces, scored.splits, scored.fits)
         images = write_images(pictures(scored.sets))
-        print(f"Wrote {write_file(DOCS / 'accuracy.md', page(scored.sets, differences, images, unscored))}")
+        seen = (DOCS / "first_sight.md").read_text(encoding="utf-8")
+        text = page(scored.sets, differences, images, unscored, first_sight=seen)
+        print(f"Wrote {write_file(DOCS / 'accuracy.md', text)}")
 
 
 def refit_differences(scored: Scored, folder: Path) -> Sequence[Difference]:

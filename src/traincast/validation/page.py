@@ -11,6 +11,7 @@ from traincast.validation.bad_cases import worst_groups, worst_rows
 from traincast.validation.layer_page import layer_section
 from traincast.validation.markdown import coverage, figures, percent, table
 from traincast.validation.measured_set import OURS, MeasuredSet, Prediction
+from traincast.validation.modern.sight_page import section as first_sight_section
 from traincast.validation.shortcut import Difference
 from traincast.validation.targets import Target, targets_of
 from traincast.validation.unscored import Unscored
@@ -55,8 +56,9 @@ def page(
     differences: Sequence[Difference],
     images: Sequence[tuple[str, str]],
     unscored: Unscored | None = None,
+    first_sight: str = "",
 ) -> str:
-    """The whole page. `images` are titles and paths of charts."""
+    """The whole page. `images` are titles and paths of charts, `first_sight` is the text of docs/first_sight.md."""
     targets = targets_of(sets)
     parts = [
         "# Accuracy",
@@ -67,6 +69,7 @@ def page(
         "## Ours beside the best simple baseline",
         _headline(sets),
         *(f"![{title}]({path})" for title, path in images if "method" in path),
+        *first_sight_section(first_sight),
         "## Every method on every set",
         _all_methods(sets),
         "## Transformers beside NeuSight, Habitat and Li et al.",

@@ -379,8 +379,8 @@ def test_an_unknown_device_is_refused():
 
 
 def test_a_rate_that_is_not_known_is_asked_for():
-    with pytest.raises(TraincastError, match="rate of 'RTX-PRO-6000-MaxQ' is not known"):
-        roofline(on="RTX-PRO-6000-MaxQ", precision="amp-fp16")
+    with pytest.raises(TraincastError, match="rate of 'RTX-2070-MaxQ' is not known"):
+        roofline(on="RTX-2070-MaxQ", precision="amp-fp16")
 
 
 def test_layers_that_run_in_inference_have_no_backward():

@@ -94,7 +94,7 @@ def test_one_node_needs_no_link_between_nodes(write):
         (RACK.replace("= 4", "= -4"), "devices_per_node should be from 1 to 1,000,000, not -4."),
         (RACK.replace("= 4", "= 1.5"), "devices_per_node should be a whole number, not 1.5."),
         (RACK.replace('"T4"', "4"), "device should be text, not 4."),
-        (RACK.replace('"T4"', '"v100"'), "'v100' could mean V100-PCIe-16GB, V100-PCIe-32GB, V100-SXM2-16GB or"),
+        (RACK.replace('"T4"', '"v100"'), "'v100' could mean V100-PCIe-16GB, V100-PCIe-32GB, V100-SXM2-16GB,"),
         (RACK.replace('"25Gb/s"', "25"), "between should be the name of a link, a rate or a table, not 25."),
         (RACK.replace('"25Gb/s"', '"0Gb/s"'), "'0Gb/s': the rate of a link should be a number above 0."),
         (RACK + "node_price_usd_per_hour = 0", "node_price_usd_per_hour should be above 0, not 0; leave out what is"),

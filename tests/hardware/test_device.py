@@ -90,7 +90,7 @@ def test_figures_that_cannot_be_right_are_named(field, value):
     ("change", "words"),
     [
         ({"name": " "}, "needs a name"),
-        ({"kind": "tpu"}, "'gpu' or 'cpu', not 'tpu'"),
+        ({"kind": "tpu"}, "'gpu', 'cpu' or 'accelerator', not 'tpu'"),
         ({"memory_bytes": None}, "needed"),
     ],
 )

@@ -82,7 +82,7 @@ def test_a_bad_csv_row_is_named_with_its_column(write, rows, words):
         (TOML + "tdp_w = true", "row 1 ('x'), column tdp_w: True is neither text nor a number."),
         (TOML + "tdp_w = [1]", "row 1 ('x'), column tdp_w: [1] is neither text nor a number."),
         (TOML + f"tdp_w = 1{'0' * 400}", "is not a number."),
-        (TOML + 'kind = "tpu"', "row 1 ('x'): Device 'x': kind is 'gpu' or 'cpu', not 'tpu'."),
+        (TOML + 'kind = "tpu"', "row 1 ('x'): Device 'x': kind is 'gpu', 'cpu' or 'accelerator', not 'tpu'."),
         (TOML + 'aliases = ["X"]', "row 1 ('x'), column aliases: 'X' is already taken in this file."),
         ('[[devices]]\nname = "x"', "should hold [[device]] tables and nothing else."),
         ("device = 3", "should hold [[device]] tables and nothing else."),

@@ -63,7 +63,7 @@ def test_every_row_says_where_latency_and_share_come_from(row):
 
 
 def test_no_two_links_have_one_name():
-    assert len(LINKS) == len(ROWS) == 40
+    assert len(LINKS) == len(ROWS) == 41
     assert all(find_link(name.lower().replace(" ", "-")) is link for name, link in LINKS.items())
 
 
@@ -116,7 +116,8 @@ def test_a_message_takes_longer_the_further_it_goes():
 
 def test_devices_share_pcie_and_networks_but_not_nvlink():
     private = {name for name, link in LINKS.items() if not link.is_shared}
-    assert {name.rstrip("12345") for name in private} == {"NVLink", "NVSwitch", "Infinity Fabric MI300X"}
+    amd = {"Infinity Fabric MI300X", "Infinity Fabric MI355X"}
+    assert {name.rstrip("12345") for name in private} == {"NVLink", "NVSwitch"} | amd
 
 
 @pytest.mark.parametrize(
@@ -231,7 +232,12 @@ def test_words_that_name_no_link(text, sentence):
         ("H100-NVL-94GB", "PCIe5 x16", 63.015),
         ("H200-SXM", "NVLink4", 450),
         ("B200", "NVLink5", 900),
+        ("H800-SXM5-80GB", "NVLink4", 200),
+        ("GB200", "NVLink5", 900),
+        ("RTX-PRO-6000-Server", "PCIe5 x16", 63.015),
+        ("GH200-96GB", "PCIe5 x16", 63.015),  # what its NVLink joins depends on the machine
         ("MI300X", "Infinity Fabric MI300X", 448),
+        ("MI355X", "Infinity Fabric MI355X", 537.5),
     ],
 )
 def test_what_joins_eight_of_a_device_in_one_node(device, name, gb_per_s):
@@ -250,6 +256,14 @@ def test_geforce_cards_exchange_through_the_host():
     assert two.sustained_bytes_per_s == pytest.approx(3.3e9)
     assert eight.sustained_bytes_per_s < 0.6 * two.sustained_bytes_per_s
     assert link_inside(find_device("RTX-6000-Ada"), 2).name == "PCIe4 x16"
+
+
+@pytest.mark.parametrize(
+    "device", [device for device in all_devices() if device.kind == "accelerator"], ids=lambda d: d.name
+)
+def test_what_joins_accelerators_is_not_guessed(device):
+    with pytest.raises(InputError, match=f"What joins 4 of '{device.name}' in a node is not known"):
+        link_inside(device, 4)
 
 
 def test_what_joins_devices_without_any_data_on_it_is_not_guessed():

@@ -186,6 +186,8 @@ def test_the_shipped_coefficients_say_where_they_come_from():
         ("H100-SXM5-80GB", "amp-fp16", "No GPU like H100-SXM5-80GB was measured (the generation Hopper)"),
         ("RTX-3090", "amp-bf16", "amp-bf16 was never measured"),
         ("generic-cpu", "fp32", "is a CPU and the method was fitted on GPUs"),
+        ("TPU-v5p", "amp-bf16", "TPU-v5p is no GPU that CUDA or ROCm runs on, and nothing like it was measured"),
+        ("M2-Ultra", "fp32", "this is a guess from the ceilings of its datasheet, good for an order of magnitude"),
     ],
 )
 def test_outside_what_was_measured_the_interval_widens_and_says_why(device, precision, words):

@@ -153,7 +153,8 @@ def _other_place(record: Record, answer: Forecast) -> list[str]:
         str(record.values.get("device_kind", record.environment.device_kind))
     )
     if kind is not None and kind != device.kind:
-        return [f"It was measured on a {kind.upper()} and predicted for {answer.place}, a {device.kind.upper()}."]
+        other = "an accelerator" if device.kind == "accelerator" else f"a {device.kind.upper()}"
+        return [f"It was measured on a {kind.upper()} and predicted for {answer.place}, {other}."]
     if kind is None and written is not None and str(written).lower() != device.name.lower():
         return [f"It was measured on {written} and predicted for {answer.place}."]
     return []

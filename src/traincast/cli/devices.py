@@ -9,7 +9,7 @@ from traincast.cli.options import AsJson, DevicesFile, HtmlFile, PngFile
 
 def devices(
     text: Annotated[str, typer.Argument(help="Part of a name, such as v100.", show_default=False)] = "",
-    vendor: Annotated[str | None, typer.Option(help="Only this vendor: NVIDIA, AMD.")] = None,
+    vendor: Annotated[str | None, typer.Option(help="Only this vendor: NVIDIA, AMD, Google.")] = None,
     arch: Annotated[str | None, typer.Option(help="Only this architecture: Volta, Ampere, CDNA2.")] = None,
     min_memory_gib: Annotated[
         float,

@@ -18,7 +18,7 @@ _DEVICE = (
     Column(key="name", header="device"),
     Column(key="year", header="year"),
     Column(key="fp32_flop_per_s", header="fp32", show="flop_per_s"),
-    Column(key="fp16_flop_per_s", header="fp16 tensor", show="flop_per_s"),
+    Column(key="tensor_flop_per_s", header="16 bit", show="flop_per_s"),
     Column(key="memory_bytes", header="memory", show="bytes"),
     Column(key="memory_bytes_per_s", header="bandwidth", show="bytes_per_s"),
 )
@@ -35,8 +35,21 @@ _MACHINE = (
 
 def devices_document(found: Sequence[Device], *, n_known: int) -> Document:
     """One row a device; the sources of the figures are in its JSON."""
-    rows = tuple(tuple(getattr(device, column.key) or None for column in _DEVICE) for device in found)
-    notes = ("Rates are dense peaks; '-' is none or not known. --json has all figures with their sources.",)
+    rows = tuple(
+        (
+            device.name,
+            device.year,
+            device.fp32_flop_per_s,
+            max(device.fp16_flop_per_s or 0, device.bf16_flop_per_s or 0) or None,
+            device.memory_bytes,
+            device.memory_bytes_per_s,
+        )
+        for device in found
+    )
+    notes = (
+        "Rates are dense peaks: fp32 without matrix units, 16 bit (fp16 or bf16) with them; '-' is none or not known. "
+        "--json has all figures with their sources.",
+    )
     return Document(
         title="Devices",
         subtitle=f"{len(found)} of {n_known} known",

@@ -35,7 +35,7 @@ def step_log_sd(timeline: StepTimeline, parallel: ParallelStep, device: Device) 
     machine: Floats | float = waiting * WAITING_LOG_SD + (1 - waiting) * WORKING_LOG_SD
     if device.prices:
         machine = 0.0
-    elif device.kind == "cpu":
+    elif device.kind != "gpu":  # of other accelerators nothing was measured: they are not known any better
         machine = GUESSED_CPU_LOG_SD
     computing = np.hypot(timeline.op_log_sd, machine)
     step_s = parallel.step_s

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from traincast.hardware.device import Device
 
 # Words that drivers and shops put before a name, and those that ours begin with but people leave out (3090).
-_VENDOR_WORDS = ("nvidia", "amd", "tesla", "geforce", "instinct")
+_VENDOR_WORDS = ("nvidia", "amd", "tesla", "geforce", "instinct", "google", "cloud", "aws", "intel", "habana", "apple")
 _SERIES_WORDS = ("quadro", "rtx", "gtx")
 # Parts that tell apart versions of one product and may be left out where only one version is known. Others
 # (MaxQ, Laptop, Super, Ti) tell apart products, and the one without them need not be in the table.
 _SOCKET = re.compile(r"sxm\d+")  # people leave out which one
-_VERSION = re.compile(r"pcie|sxm\d*|nvl|\d+gb|die|gcd|ada")
+_VERSION = re.compile(r"pcie|sxm\d*|nvl|\d+gb|die|gcd|ada|blackwell|server|workstation|edition")
 
 
 def all_devices(devices_file: str | Path | None = None) -> tuple[Device, ...]:
@@ -99,14 +99,18 @@ def _after(words: Sequence[str], parts: Sequence[str]) -> Sequence[str]:
 
 def _short_names(device: Device) -> Iterator[str]:
     """Keys of what people call it for short: 'A100-80GB' for 'A100-PCIe-80GB', '3090' for 'RTX-3090'."""
-    yield from ("".join(_after(_VENDOR_WORDS, name_parts(alias))) for alias in device.aliases)
-    parts = name_parts(device.name)
-    n_series_words = len(parts) - len(_after(_SERIES_WORDS, parts))
-    for start in range(n_series_words + 1):
-        kept = parts[start:]
-        versions = [i for i in range(1, len(kept)) if _VERSION.fullmatch(kept[i])]
-        for n_left_out in range(len(versions) + 1):
-            for left_out in combinations(versions, n_left_out):
-                short = [part for i, part in enumerate(kept) if i not in left_out]
-                yield "".join(short)
-                yield "".join(_SOCKET.sub("sxm", part) for part in short)
+    for name in (device.name, *device.aliases):
+        parts = _after(_VENDOR_WORDS, name_parts(name))
+        n_series_words = len(parts) - len(_after(_SERIES_WORDS, parts))
+        for start in range(n_series_words + 1):
+            yield from _without_versions(parts[start:])
+
+
+def _without_versions(parts: Sequence[str]) -> Iterator[str]:
+    """The parts as one key, with every choice of versions left out, and with sockets that do not say which."""
+    versions = [i for i in range(1, len(parts)) if _VERSION.fullmatch(parts[i])]
+    for n_left_out in range(len(versions) + 1):
+        for left_out in combinations(versions, n_left_out):
+            short = [part for i, part in enumerate(parts) if i not in left_out]
+            yield "".join(short)
+            yield "".join(_SOCKET.sub("sxm", part) for part in short)

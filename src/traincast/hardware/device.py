@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from traincast.errors import InputError
 
-Kind = Literal["gpu", "cpu"]
+# An accelerator is what neither CUDA nor ROCm runs on (TPU, Trainium, Gaudi, Apple): nothing like it was measured.
+Kind = Literal["gpu", "cpu", "accelerator"]
 Units = Literal["fp32", "tf32", "fp16", "bf16"]
 
 # Which matrix units a precision asks for.
@@ -27,6 +28,7 @@ _POSITIVE = (
     "year",
     "n_sm",
     "boost_clock_hz",
+    "peak_clock_hz",
     "fp32_flop_per_s",
     "fp32_matrix_flop_per_s",
     "memory_bytes",
@@ -34,6 +36,8 @@ _POSITIVE = (
     "l2_bytes",
     "tdp_w",
     "pcie_gen",
+    "nvlink_generation",
+    "nvlink_domain",
     "link_bytes_per_s",
 )
 MAY_BE_ZERO = (
@@ -41,6 +45,8 @@ MAY_BE_ZERO = (
     "tf32_flop_per_s",
     "fp16_flop_per_s",
     "bf16_flop_per_s",
+    "fp8_flop_per_s",
+    "fp4_flop_per_s",
     "nvlink_bytes_per_s",
     "price_log_sd",
     "link_latency_s",
@@ -66,9 +72,9 @@ class Peak:
 class Device:
     """One accelerator (or CPU) as sold: a form factor and a power limit, not a chip family.
 
-    Peaks are dense. Vendors also print sparse figures, twice as high, and a forecast built on those promises
-    half the time. None means that the figure is not known; 0 for a tensor rate or NVLink means that there is
-    none. The two differ: a device without bf16 units runs bf16 at the fp32 rate, one whose bf16 rate is not
+    Peaks are dense and accumulate in fp32. Vendors also print sparse figures, twice as high, and a forecast built on
+    those promises half the time. None means that the figure is not known; 0 for a tensor rate or NVLink means that
+    there is none. The two differ: a device without bf16 units runs bf16 at the fp32 rate, one whose bf16 rate is not
     known need not.
     """
 
@@ -79,19 +85,26 @@ class Device:
     fp32_matrix_flop_per_s: float | None = None  # AMD matrix units run fp32 products faster than the vector units
     inline_ecc: int = 0  # 1: error correction is on as delivered and lives in the memory itself
     tf32_flop_per_s: float | None = None
-    fp16_flop_per_s: float | None = None  # with fp32 accumulation
+    fp16_flop_per_s: float | None = None
     bf16_flop_per_s: float | None = None
+    fp8_flop_per_s: float | None = None
+    fp4_flop_per_s: float | None = None
     n_sm: int | None = None  # streaming multiprocessors, compute units or cores
     boost_clock_hz: float | None = None
+    peak_clock_hz: float | None = None  # what the tensor rates hold at, where that is not the boost clock
+    memory_kind: str = ""  # HBM3, GDDR6X, LPDDR5 ...
     l2_bytes: int | None = None
     tdp_w: float | None = None
     pcie_gen: int | None = None
     nvlink_bytes_per_s: float | None = None  # all links of one device, both directions together
+    nvlink_generation: int | None = None
+    nvlink_domain: int | None = None  # devices that these links join: 2 by a bridge, 8 on a board, 72 in a rack
     process_nm: float | None = None
     year: int | None = None
     kind: Kind = "gpu"
     vendor: str = ""
     arch: str = ""
+    die: str = ""  # the chip: devices of one die differ by clock, processors, memory and power only
     aliases: tuple[str, ...] = ()
     prices: tuple[tuple[str, float], ...] = ()  # measured seconds for each unit of work, by its name
     link_bytes_per_s: float | None = None  # measured between processes of one machine, one direction
@@ -104,8 +117,8 @@ class Device:
     def __post_init__(self) -> None:
         if not self.name.strip():
             raise InputError("A device needs a name.")
-        if self.kind not in ("gpu", "cpu"):
-            raise InputError(f"Device '{self.name}': kind is 'gpu' or 'cpu', not {self.kind!r}.")
+        if self.kind not in get_args(Kind):
+            raise InputError(f"Device '{self.name}': kind is 'gpu', 'cpu' or 'accelerator', not {self.kind!r}.")
         if self.memory_bytes is None or self.memory_bytes_per_s is None:
             raise InputError(f"Device '{self.name}': memory_bytes and memory_bytes_per_s are needed.")
         for field in _POSITIVE + MAY_BE_ZERO:

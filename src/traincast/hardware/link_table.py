@@ -37,12 +37,13 @@ _NVLINK_OF_ARCH = {
     "Hopper": "NVLink4",
     "Blackwell": "NVLink5",
     "CDNA3": "Infinity Fabric MI300X",
+    "CDNA4": "Infinity Fabric MI355X",
 }
 # Of GeForce cards, for two of them and for more (see `_through_host`).
 THROUGH_HOST_BYTES_PER_S, THROUGH_HOST_EXPONENT = 3.3 * GIGA, 0.64
 _CONSUMER = re.compile(r"(?:RTX|GTX)-\d{4}(?!.*Ada)", re.IGNORECASE)  # GeForce, not professional cards
 _BASEBOARD = re.compile(r"(?:^|-)SXM\d*(?:-|$)", re.IGNORECASE)
-_ON_BASEBOARDS = ("B200", "MI300X")  # sold on boards that join eight, though their names do not say so
+_LEAST_ON_A_BOARD = 8  # fewer are joined by bridges, which people may not have bought
 
 
 @lru_cache(maxsize=1)
@@ -91,11 +92,11 @@ def find_link_inside(text: str) -> Link:
 def link_inside(device: Device, n_devices: int) -> Link:
     """What joins `n_devices` of this device in one node, by its own data.
 
-    Boards of SXM modules are wired with NVLink. PCIe cards have NVLink bridges between two at most, if any, and are
+    Boards of SXM modules are wired with NVLink. PCIe cards have NVLink bridges between two or four, if any, and are
     taken to be on PCIe with 16 lanes. A device alone has nobody to talk to: any link will do.
     """
     nvlink = (device.nvlink_bytes_per_s or 0) / 2  # a datasheet adds up both directions
-    if nvlink > 0 and (_BASEBOARD.search(device.name) or device.name in _ON_BASEBOARDS):
+    if nvlink > 0 and _is_wired(device):
         name = _NVLINK_OF_ARCH.get(device.arch)
     else:
         nvlink, name = 0, f"PCIe{device.pcie_gen} x16"
@@ -110,6 +111,13 @@ def link_inside(device: Device, n_devices: int) -> Link:
             "(such as 'PCIe4 x16'), or give pcie_gen in your device file."
         )
     return Link(name="none", bytes_per_s=device.memory_bytes_per_s, latency_s=0, achievable=1, notes="not used")
+
+
+def _is_wired(device: Device) -> bool:
+    """Whether it is sold on boards that join it to others; a file that does not say so may have it in the name."""
+    if device.nvlink_domain is not None:
+        return device.nvlink_domain >= _LEAST_ON_A_BOARD
+    return _BASEBOARD.search(device.name) is not None
 
 
 def _through_host(pcie: Link, n_devices: int) -> Link:

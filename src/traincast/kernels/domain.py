@@ -12,6 +12,7 @@ from traincast.kernels.coefficients import shipped
 _NEW_ARCHITECTURE = 1.5
 _NEW_PRECISION = 1.3
 _CPU = 3.0
+_ACCELERATOR = 3.0  # a compiler of its own and other units: as far from what was measured as a CPU
 _MEASURED_PRECISIONS = ("fp32", "tf32", "amp-fp16")
 
 
@@ -33,6 +34,12 @@ def outside(device: Device, precision: str) -> tuple[float, tuple[str, ...]]:
         factor *= _CPU
         reasons.append(
             f"{device.name} is a CPU and the method was fitted on GPUs: take the time as an order of magnitude."
+        )
+    elif device.kind == "accelerator":
+        factor *= _ACCELERATOR
+        reasons.append(
+            f"{device.name} is no GPU that CUDA or ROCm runs on, and nothing like it was measured: this is a guess "
+            "from the ceilings of its datasheet, good for an order of magnitude."
         )
     elif device.arch not in fitted_architectures():
         factor *= _NEW_ARCHITECTURE

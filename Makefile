@@ -3,7 +3,7 @@ PYTHON ?= python3
 DEMO := .venv-demo
 DEV := .venv
 
-.PHONY: demo test lint zoo docs clean
+.PHONY: demo test lint zoo docs goldens clean
 
 demo: $(DEMO)/installed
 	$(DEMO)/bin/traincast forecast resnet50 --on T4 --on V100-SXM2-16GB --on RTX-3090 --on A100-SXM4-80GB --batch 64,128 \
@@ -29,6 +29,10 @@ zoo: $(DEV)/installed
 # Writes the generated pages again: command reference and zoo table.
 docs: $(DEV)/installed
 	$(DEV)/bin/python docs/generate.py
+
+# Asks the stored answers again, says what moved and by how much, and stores them.
+goldens: $(DEV)/installed
+	$(DEV)/bin/python tests/goldens/renew.py
 
 $(DEMO)/installed: pyproject.toml
 	$(PYTHON) -m venv $(DEMO)

@@ -149,6 +149,20 @@ def test_eight_of_ten_steps_are_in_the_interval(question):
     assert (low, high) == (pytest.approx(13 / factor), pytest.approx(13 * factor))
 
 
+def test_eight_of_ten_links_are_within_a_factor_of_1_78_of_the_forecast():
+    answer = roofline("resnet18", "4xT4", 64)
+    low, high = answer.interval("exposed_communication_s")
+    assert 0 < low < answer.exposed_communication_s
+    assert answer.exposed_communication_s / low == pytest.approx(1.780, abs=0.001)  # exp(1.2816 x 0.45)
+    assert high / answer.exposed_communication_s == pytest.approx(1.780, abs=0.001)
+
+
+def test_a_step_that_is_all_communication_is_as_uncertain_as_its_links():
+    answer = roofline("vgg16", "2x4xV100-SXM2-16GB@0.01Gb/s", 8)
+    assert answer.exposed_communication_s > 0.999 * answer.step_s
+    assert answer.interval("step_s")[1] / answer.step_s == pytest.approx(1.780, abs=0.002)
+
+
 def test_intervals_follow_the_step(question):
     answer = ask(question, n_samples=9, price_usd_per_hour=3.6)
     low, high = answer.interval("step_s")

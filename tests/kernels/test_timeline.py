@@ -133,6 +133,14 @@ def test_a_step_bound_by_its_host_is_as_long_as_the_dispatch_and_the_last_op():
     assert step.bound_by == ["host"]
 
 
+@pytest.mark.parametrize(("op_s", "by"), [(0.49, "host"), (0.51, "compute")])
+def test_a_device_that_waits_for_half_of_the_step_is_where_the_host_begins_to_bind(op_s, by):
+    # Ops of 0.5 s, dispatched every 0.9 s: the step takes 5 x 0.9 + 0.5 = 5 s, and the device works for 2.5 of them.
+    half = step_timeline(STEP, times_of([0.5] * 5), host_of(0.9))
+    assert half.waiting_fraction[0] == pytest.approx(0.5)
+    assert step_timeline(STEP, times_of([op_s] * 5, compute_s=[[op_s] * 5]), host_of(0.9)).bound_by == [by]
+
+
 def test_small_batches_are_bound_by_the_host_and_large_ones_by_the_device():
     times = times_of([0.1] * 5, [10] * 5, [20] * 5, compute_s=[[0.0] * 5, [9] * 5, [1] * 5])
     assert step_timeline(STEP, times, host_of(1.0)).bound_by == ["host", "compute", "memory"]

@@ -53,17 +53,17 @@ def _priors() -> dict[str, Prior]:
         "l2_reach": Prior(0.0, 0.5),  # how many times its size a cache still helps
         "launch_s": Prior(log(2.5e-6), 0.3),  # from one kernel's end to the next one's start
         "recurrent_step_s": Prior(log(15e-6), 0.5),
-        # Fused attention on matrix units. Tuned kernels: share of the peak; work of a query-key pair beside its products,
-        # in flop. All: tokens beside the diagonal of a mask that are worked on all the same; seconds to start.
+        # Fused attention on matrix units. Tuned kernels: share of the peak; work of a query-key pair beside its
+        # products, in flop. All: tokens beside the diagonal of a mask that are worked on anyway; seconds to start.
         "attention.tuned": Prior(log(0.85), 0.1),
         "attention.pair_flop": Prior(log(150.0), 0.4),
         "attention.pair_flop_backward": Prior(log(700.0), 0.4),
         "attention.diagonal": Prior(log(150.0), 0.7),
         "attention.start_s": Prior(log(5e-6), 0.5),
-        # PyTorch's own kernels, which are written for Ampere: share of the peak, further loss where a mask is causal, and
-        # share of the peak of Hopper that their instructions reach. FlashAttention's first version had 25 to 50 % of an
-        # A100 (Dao, "FlashAttention-2", 2023); the instructions have 63 % (Luo et al., "Benchmarking and Dissecting the
-        # Nvidia Hopper GPU Architecture", 2024; both read 2026-11-18).
+        # PyTorch's own kernels, which are written for Ampere: share of the peak, further loss where a mask is causal,
+        # and share of the peak of Hopper that their instructions reach. FlashAttention's first version had 25 to 50 %
+        # of an A100 (Dao, "FlashAttention-2", 2023); the instructions have 63 % (Luo et al., "Benchmarking and
+        # Dissecting the Nvidia Hopper GPU Architecture", 2024; both read 2026-11-18).
         "attention.eager": Prior(log(0.5), 0.2),
         "attention.eager_causal": Prior(log(0.7), 0.2),
         "old_instructions": Prior(log(0.63), 0.08),

@@ -88,7 +88,9 @@ class Block:
     def kernel_seconds(self, coefficients: Coefficients) -> Floats:
         """Seconds of every kernel, once."""
         limits = self._limits(coefficients)
-        plan = plan_of(self.kernels.kinds, limits, coefficients, layout=self.layout, tf32=self.tf32, attention=self.attention)
+        plan = plan_of(
+            self.kernels.kinds, limits, coefficients, layout=self.layout, tf32=self.tf32, attention=self.attention
+        )
         return kernel_seconds(plan, self.kernels.stacked_sizes).seconds
 
     def _limits(self, coefficients: Coefficients) -> Ceilings:

@@ -19,7 +19,6 @@ from traincast.kernels.refit.layer_rows import is_host, layer_of
 from traincast.kernels.table import kernel_table
 from traincast.trace.graph import Floats, Graph, Ints
 
-
 OfCall = Callable[[Graph, int], dict[str, float]]  # what else to find out about the graph of a row
 
 

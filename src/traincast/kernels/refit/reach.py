@@ -40,7 +40,7 @@ def _is_of(name: str, works: set[Work], layout: str) -> bool:
     """Whether a name that ends in a kind of work, or in a layout, speaks of this block."""
     kind, _, rest = name.partition(".")
     work, _, last = rest.partition(".")
-    if last in LAYOUTS and last != layout or rest in LAYOUTS and rest != layout:
+    if (last in LAYOUTS and last != layout) or (rest in LAYOUTS and rest != layout):
         return False
     if kind in ("efficiency", "passes"):
         return Work[work.upper()] in works

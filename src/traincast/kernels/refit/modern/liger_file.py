@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from traincast.kernels.refit.modern import eager_ops as eager
+from traincast.kernels.refit.modern.eager_ops import Passes
+from traincast.kernels.refit.modern.kernel_row import ITEM_BYTES, KernelRow, moved
 from traincast.kernels.refit.op_rows import read_rows
 from traincast.kernels.work import Work
-from traincast.validation.modern import eager_ops as eager
-from traincast.validation.modern.eager_ops import Passes
-from traincast.validation.modern.kernel_row import ITEM_BYTES, KernelRow, moved
 
 FILE = "kernels_liger.csv.gz"
 _EAGER = ("huggingface", "torch")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from traincast.kernels.refit.modern.kernel_row import ITEM_BYTES, Call, moved, product
 from traincast.kernels.work import Work
-from traincast.validation.modern.kernel_row import ITEM_BYTES, Call, moved, product
 
 _LONG_ROW = 1024
 

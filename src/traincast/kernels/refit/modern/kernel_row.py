@@ -11,9 +11,9 @@ import numpy as np
 
 from traincast.kernels.kernels_of import SIZES
 from traincast.kernels.refit.block import Block, Kernels
+from traincast.kernels.refit.modern.devices import known_device
 from traincast.kernels.work import Work
 from traincast.trace.graph import Floats
-from traincast.validation.modern.devices import known_device
 
 ITEM_BYTES = {"fp8": 1, "mxfp8": 1, "bf16": 2, "fp16": 2, "tf32": 4, "fp32": 4}
 NO_DEVICE = "no such device yet"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from traincast.kernels.refit.modern.kernel_row import ITEM_BYTES, Call, KernelRow, moved
 from traincast.kernels.refit.op_rows import read_rows
 from traincast.kernels.work import Work
-from traincast.validation.modern.kernel_row import ITEM_BYTES, Call, KernelRow, moved
 
 FILE = "kernels_cudnn.csv.gz"
 _PRECISION = {"bfloat16": "bf16"}

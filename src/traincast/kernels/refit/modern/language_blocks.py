@@ -1,7 +1,7 @@
 """Measured steps of language models on one node as blocks that are predicted with any coefficients.
 
 A step is its kernels: every pass of the accumulation, then the update of the shard that a device holds. What the links
-take is left out, because NVLink hides nearly all of it; runs over several nodes, or with the model cut up, are not here.
+take is left out, because NVLink hides nearly all of it; runs over several nodes, or of split models, are not here.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numpy as np
 
 from traincast.kernels.kernels_of import SIZE, SIZES
 from traincast.kernels.refit.block import FLAGS, Block, Kernels
+from traincast.kernels.refit.modern.language_row import LanguageRow
 from traincast.kernels.table import KernelTable, kernel_table
 from traincast.trace.file import read_trace
 from traincast.trace.graph import Graph, Phase
 from traincast.trace.lowering.lower import lower
 from traincast.trace.settings import Settings
-from traincast.validation.modern.language_row import LanguageRow
 
 _NODE = 8
 _SHARDED = ("fsdp", "zero1", "zero2", "zero3")

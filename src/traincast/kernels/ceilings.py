@@ -22,9 +22,10 @@ _REFERENCE_PROCESS_NM = 12.0
 _DOUBLINGS = 6  # 2^6 = 64: how suddenly the power limit sets in
 _IDLE_FRACTION = 0.12  # of a board's power: leakage, fans, voltage regulators
 # Energy of moving a byte, by kind of memory: 3.9 pJ a bit of HBM2 and 7.5 of GDDR6 (O'Connor et al., "Fine-Grained
-# DRAM", MICRO 2017, table 1; Micron, "The Demand for High-Performance Memory", 2018; both read 2026-11-18).
+# DRAM", MICRO 2017, table 1; Micron, "The Demand for High-Performance Memory", 2018; both read 2026-11-18). Large
+# products use about a third of the memory's rate; the long wires of GDDR draw nearly as much when they carry nothing.
 _STACKED_J_PER_BYTE, _GRAPHICS_J_PER_BYTE = 31e-12, 60e-12
-_BANDWIDTH_IN_PRODUCTS = 0.3  # share of the memory's rate that large products use: 256-wide tiles at a ridge of 200
+_STACKED_USE, _GRAPHICS_USE = 0.3, 0.8
 _L2_BYTES_PER_CLOCK = 64.0
 _VOLTA_KERNELS = ("Volta", "Turing")  # both run the library kernels named after Volta
 _OLD_ARCHITECTURES = ("Kepler", "Maxwell", "Pascal")
@@ -64,7 +65,7 @@ class DeviceFigures:
         simt = device.peak_flop_per_s("fp32")
         clock = device.boost_clock_hz or _DEFAULT_CLOCK_HZ
         is_graphics = device.memory_kind.startswith("GDDR")
-        energy = _GRAPHICS_J_PER_BYTE if is_graphics else _STACKED_J_PER_BYTE
+        byte_j = _GRAPHICS_J_PER_BYTE * _GRAPHICS_USE if is_graphics else _STACKED_J_PER_BYTE * _STACKED_USE
         return DeviceFigures(
             simt_flop_per_s=simt,
             fp8_flop_per_s=device.fp8_flop_per_s or 0.0,
@@ -72,7 +73,7 @@ class DeviceFigures:
             bf16_flop_per_s=device.bf16_flop_per_s or 0.0,
             tf32_flop_per_s=device.tf32_flop_per_s or 0.0,
             memory_bytes_per_s=device.memory_bytes_per_s,
-            memory_w=device.memory_bytes_per_s * _BANDWIDTH_IN_PRODUCTS * energy,
+            memory_w=device.memory_bytes_per_s * byte_j,
             l2_bytes=float(device.l2_bytes or _DEFAULT_L2_BYTES),
             n_sm=float(device.n_sm or max(1.0, round(simt / (clock * _FLOP_PER_CLOCK_AND_SM)))),
             clock_hz=clock,
@@ -113,6 +114,7 @@ class Ceilings:
     n_sm: Column
     is_pascal: Column
     is_volta: Column
+    is_amd: Column
 
     def select(self, chosen: NDArray[Any]) -> Ceilings:
         """Of some of the kernels; those of one device serve all."""
@@ -182,4 +184,5 @@ def ceilings(figures: DeviceFigures, coefficients: Coefficients) -> Ceilings:
         n_sm=figures.n_sm,
         is_pascal=figures.is_pascal,
         is_volta=figures.is_volta,
+        is_amd=figures.is_amd,
     )

@@ -21,9 +21,8 @@ from traincast.trace.graph import Floats
 LAYOUT_WORKS = (*DEPTHWISE_WORKS, *GROUPED_WORKS)  # what layouts, more than units, make fast or slow
 UNITS = ("simt", "matrix")  # scalar units; tensor cores and their like
 LAYOUTS = ("nchw", "nhwc")
-# Where a step stands to what was measured: its GPU was, and images lie in this layout; or nobody measured its GPU.
-NEW_DEVICE = "new device"
-SITUATIONS = (*LAYOUTS, NEW_DEVICE)
+# How near a step is to what was measured: on this very GPU, on others of its generation, or on older ones alone.
+SAME_GPU, SAME_GENERATION, NEW_GENERATION = SITUATIONS = ("same GPU", "same generation", "new generation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +36,12 @@ class Prior:
 def _priors() -> dict[str, Prior]:
     priors = {
         # What a device sustains: energy of a flop at full clock and voltage, at 12 nm.
-        "energy_pj.simt": Prior(log(16.0), 0.1),
+        "energy_pj.simt": Prior(log(16.0), 0.15),
         "energy_pj.matrix": Prior(log(2.5), 0.3),
         "energy_per_process": Prior(0.5, 0.2),  # exponent of the process in nm
-        "power_per_rate": Prior(log(2.0), 0.15),  # exponent: at the limit voltage falls with the clock
+        "power_per_rate": Prior(log(1.8), 0.2),  # exponent: at the limit voltage falls with the clock
         "matrix_width": Prior(log(0.06), 0.5),  # loss for each doubling of the flop a clock and processor
+        "amd": Prior(log(0.8), 0.2),  # of the rate of matrix units that NVIDIA's libraries would reach
         "pascal": Prior(-0.15, 0.1),  # before Volta integers and floats share units; batched products do not show it
         "pascal_unaligned": Prior(-0.2, 0.2),
         "dram": Prior(log(0.88), 0.05),

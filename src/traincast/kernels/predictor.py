@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from traincast.errors import InputError
 from traincast.hardware.device import Device
 from traincast.kernels.ceilings import DeviceFigures, ceilings
-from traincast.kernels.coefficients import ERROR_GROUP, LAYOUTS, NEW_DEVICE, Coefficients, shipped
-from traincast.kernels.domain import is_fitted, outside
+from traincast.kernels.coefficients import ERROR_GROUP, LAYOUTS, Coefficients, shipped
+from traincast.kernels.domain import outside, situation_of
 from traincast.kernels.method import OpTimes
 from traincast.kernels.seconds import Plan, kernel_seconds, plan_of
 from traincast.kernels.table import KernelTable, kernel_table
@@ -41,11 +41,11 @@ class Traincast:
         plan = self._plan(table, device, tf32=precision != "fp32")
         times = kernel_seconds(plan, table.sizes(batch_sizes))
         group = ERROR_GROUP[table.kinds.work[table.op_kernels[:, 0]]]
-        factor, warnings = outside(device, precision)
+        factor, warnings = outside(device)
         return OpTimes(
             seconds=table.by_op(times.seconds),
             compute_s=table.by_op(times.compute_s),
-            log_sd=factor * shipped().step_log_sd[self.layout if is_fitted(device) else NEW_DEVICE][group],
+            log_sd=factor * shipped().step_log_sd[situation_of(device)][group],
             error_group=group,
             is_covered=table.is_covered,
             warnings=warnings,

@@ -27,7 +27,7 @@ def reaching(block: Block) -> list[int]:
         "group_width": not any(IS_GROUPED[work] for work in works),
         **dict.fromkeys(("energy_pj", "energy_per_process", "power_per_rate", "matrix_width"), not has_products),
         **dict.fromkeys(("tile_loss", "lone", "k_overhead", "unaligned", "split_k", "pascal"), not has_products),
-        "dram.amd": not any(find_device(name).vendor == "AMD" for name in block.devices),
+        **dict.fromkeys(("dram.amd", "amd"), not any(find_device(name).vendor == "AMD" for name in block.devices)),
     }
     return [
         number

@@ -11,9 +11,9 @@ def bound_by(*, compute_s=0.0, memory_s=0.0, host_s=0.0, bubble_s=0.0, exposed_s
     """Of a step with these parts."""
     device_s = compute_s + memory_s
     parts = seconds_by_bound(
-        np.array([device_s + host_s + bubble_s]),
-        np.array([device_s]),
-        np.array([compute_s]),
+        np.array([device_s + host_s + bubble_s], dtype=float),
+        np.array([device_s], dtype=float),
+        np.array([compute_s], dtype=float),
         bubble_s=np.array([bubble_s]),
         exposed_s=np.array([exposed_s]),
         input_wait_s=np.array([input_wait_s]),

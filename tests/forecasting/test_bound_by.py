@@ -1,48 +1,32 @@
-"""When the links are what a step waits for: against the device's own work, and against the loader."""
+"""What a step is bound by: the largest of the parts that its table shows."""
 
 import numpy as np
 import pytest
 
 import traincast as tc
-from traincast.forecasting.device_steps import DeviceSteps
-from traincast.kernels.timeline import StepTimeline
-from traincast.scaling.local_step import ParallelStep
+from traincast.forecasting.by_bound import largest_bounds, seconds_by_bound
 
 
-@pytest.fixture(scope="module")
-def question():
-    return tc.forecast("mnist_cnn", "4xT4", 8, method="roofline").question
-
-
-def bound_by(question, *, compute_s, memory_s, exposed_s, input_wait_s=0.0):
-    """Of a step on a device that never waits for its host."""
-    none, device_s = np.zeros(1), np.array([compute_s + memory_s])
-    own = {"forward_s": device_s, "loss_s": none, "backward_s": none, "optimizer_s": none}
-    (found,) = DeviceSteps(
-        question=question,
-        batch_sizes=np.array([8]),
-        timeline=StepTimeline(
-            **own,
-            host_s=none,
-            device_s=device_s,
-            compute_s=np.array([compute_s]),
-            op_log_sd=none,
-            finished_s=device_s[:, None],
-        ),
-        parallel=ParallelStep(
-            **own, exposed_s=np.array([exposed_s]), communication_s=np.array([exposed_s]), bytes_sent=none
-        ),
+def bound_by(*, compute_s=0.0, memory_s=0.0, host_s=0.0, bubble_s=0.0, exposed_s=0.0, input_wait_s=0.0):
+    """Of a step with these parts."""
+    device_s = compute_s + memory_s
+    parts = seconds_by_bound(
+        np.array([device_s + host_s + bubble_s], dtype=float),
+        np.array([device_s], dtype=float),
+        np.array([compute_s], dtype=float),
+        bubble_s=np.array([bubble_s]),
+        exposed_s=np.array([exposed_s]),
         input_wait_s=np.array([input_wait_s]),
-        log_sd=none,
-        is_covered=np.ones(1, dtype=bool),
-        method_warnings=(),
-    ).bound_by
+    )
+    assert sum(parts.values()) == pytest.approx(device_s + host_s + bubble_s + exposed_s + input_wait_s)
+    (found,) = largest_bounds(parts)
     return found
 
 
 @pytest.mark.parametrize(
     ("compute_s", "memory_s", "exposed_s", "by"),
     [
+        (34, 22, 44, "communication"),
         (25, 15, 60, "communication"),
         (15, 25, 60, "communication"),
         (50, 30, 20, "compute"),
@@ -51,18 +35,27 @@ def bound_by(question, *, compute_s, memory_s, exposed_s, input_wait_s=0.0):
     ],
 )
 def test_communication_is_named_when_it_is_the_largest_part_and_not_when_it_is_smaller(
-    question, compute_s, memory_s, exposed_s, by
+    compute_s, memory_s, exposed_s, by
 ):
-    assert bound_by(question, compute_s=compute_s, memory_s=memory_s, exposed_s=exposed_s) == by
+    assert bound_by(compute_s=compute_s, memory_s=memory_s, exposed_s=exposed_s) == by
 
 
 @pytest.mark.parametrize(("exposed_s", "by"), [(0.99, "compute"), (1.01, "communication")])
-def test_beside_one_second_of_compute_alone_a_second_of_communication_decides(question, exposed_s, by):
-    assert bound_by(question, compute_s=1.0, memory_s=0.0, exposed_s=exposed_s) == by
+def test_beside_one_second_of_compute_a_second_of_communication_decides(exposed_s, by):
+    assert bound_by(compute_s=1.0, memory_s=0.5, exposed_s=exposed_s) == by
 
 
-def test_a_loader_that_the_step_waits_for_is_named_before_the_links(question):
-    assert bound_by(question, compute_s=10, memory_s=0, exposed_s=90, input_wait_s=1) == "input"
+@pytest.mark.parametrize(("host_s", "by"), [(0.99, "memory"), (1.01, "host")])
+def test_beside_one_second_of_memory_a_second_of_waiting_for_the_host_decides(host_s, by):
+    assert bound_by(compute_s=0.5, memory_s=1.0, host_s=host_s) == by
+
+
+def test_waiting_for_other_stages_is_not_the_hosts_doing():
+    assert bound_by(compute_s=3, host_s=2, bubble_s=4) == "pipeline"
+
+
+def test_a_loader_is_named_when_the_step_waits_for_it_longest():
+    assert bound_by(compute_s=10, exposed_s=20, input_wait_s=30) == "input"
 
 
 def test_slow_links_bind_a_real_step_and_fast_ones_do_not():

@@ -6,7 +6,6 @@ import pytest
 import traincast as tc
 from traincast.forecasting.by_kind import predicted_by_kind
 from traincast.forecasting.device_times import device_times
-from traincast.planning.by_bound import seconds_by_bound
 from traincast.planning.op_groups import op_groups
 from traincast.trace.flop import op_flop
 from traincast.trace.graph import Phase
@@ -34,7 +33,7 @@ def op_by_op(question):
     for op, kind in enumerate(op_kinds(graph)):
         if kind not in (OpKind.VIEW, OpKind.ALLOCATION):
             phase = Phase(int(graph.op_phase[op]))
-            n_times = 1 if phase == Phase.OPTIMIZER else question.accumulation_steps
+            n_times = question.stage_fraction * (1 if phase == Phase.OPTIMIZER else question.accumulation_steps)
             columns = (times.seconds[0, op], times.compute_s[0, op], flop[op], moved[op])
             told = OpKind.OPTIMIZER if phase == Phase.OPTIMIZER else kind
             yield phase.name.lower(), told.value, n_times * np.array(columns)
@@ -44,7 +43,7 @@ def op_by_op(question):
 def test_the_compute_of_a_step_is_that_of_its_ops(model, on, options):
     found = tc.forecast(model, on, 64, **options)
     seconds, compute_s = sum(columns for _, _, columns in op_by_op(found.question))[:2]
-    shares = seconds_by_bound(found)
+    shares = found.bound_s
     device_s = min(found.device_s, found.step_s - found.exposed_communication_s - found.input_wait_s)
     assert shares["compute"] == pytest.approx(device_s * compute_s / seconds, rel=1e-12)
     assert shares["memory"] == pytest.approx(device_s * (1 - compute_s / seconds), rel=1e-12)
@@ -52,7 +51,7 @@ def test_the_compute_of_a_step_is_that_of_its_ops(model, on, options):
 
 def test_seconds_by_bound_of_a_roofline_are_what_they_were():
     """From the datasheet of a T4 alone, so that no fit moves them."""
-    shares = seconds_by_bound(tc.forecast("resnet50", "T4", 16, method="roofline"))
+    shares = tc.forecast("resnet50", "T4", 16, method="roofline").bound_s
     assert shares["compute"] == pytest.approx(0.0478216677451852, rel=1e-12)
     assert shares["memory"] == pytest.approx(0.0294138456250000, rel=1e-12)
 

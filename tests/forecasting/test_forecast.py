@@ -116,7 +116,14 @@ def test_without_samples_or_a_price_there_is_no_total_and_no_cost(question):
 
 def test_a_slow_loader_makes_the_step_wait(question):
     answer = ask(question, input_samples_per_s=0.25)
-    assert (answer.step_s, answer.input_wait_s, answer.bound_by) == (pytest.approx(16), pytest.approx(3), "input")
+    assert (answer.step_s, answer.input_wait_s) == (pytest.approx(16), pytest.approx(3))
+
+
+@pytest.mark.parametrize(("samples_per_s", "bound_by"), [(0.25, "compute"), (0.1, "input")])
+def test_a_step_is_bound_by_its_input_where_it_waits_longer_than_it_works(question, samples_per_s, bound_by):
+    answer = ask(question, input_samples_per_s=samples_per_s)
+    assert answer.input_wait_s > 0
+    assert answer.bound_by == bound_by
 
 
 def test_a_fast_loader_changes_nothing(question):

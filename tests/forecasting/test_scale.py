@@ -185,9 +185,18 @@ def test_where_n_devices_are(on, counts, names):
     assert places.by_count[1].n_devices == 1
 
 
-def test_many_devices_in_one_node_are_questioned():
-    assert "'4x8xT4@100Gb/s'" in find_places("T4", [32]).warnings[0]
-    assert not find_places("T4", [16]).warnings
+def test_more_devices_than_a_node_holds_are_nodes_of_eight_and_that_is_told():
+    places = find_places("H100-SXM5-80GB", [8, 16, 64])
+    assert [places.by_count[n].placement for n in (8, 16, 64)] == [(8,), (8, 8), (8,) * 8]
+    assert len(places.warnings) == 1
+    assert "'8x8xH100-SXM5-80GB@3200Gb/s'" in places.warnings[0]
+    assert not find_places("H100-SXM5-80GB", [1, 8]).warnings
+
+
+def test_parts_of_many_devices_fill_one_node_after_the_other():
+    places = find_places("64xH100-SXM5-80GB", [4, 12, 64])
+    assert [places.by_count[n].placement for n in (4, 12)] == [(4,), (8, 4)]
+    assert len(places.warnings) == 1
 
 
 @pytest.mark.parametrize(
@@ -313,3 +322,11 @@ def test_more_devices_never_lower_the_throughput_of_weak_scaling_in_a_node(resne
     rates = [point.forecast.samples_per_s for point in points]
     assert rates == sorted(rates)
     assert all(0 < point.efficiency_fraction <= 1 for point in points)
+
+
+def test_a_forecast_on_more_devices_than_a_node_holds_is_that_on_its_nodes_and_warns():
+    many = tc.forecast("resnet18", "64xH100-SXM5-80GB", 1024)
+    said = tc.forecast("resnet18", "8x8xH100-SXM5-80GB@8xInfiniBand-NDR", 1024)
+    assert many.step_s == said.step_s
+    assert any("taken for 8 nodes of 8 devices" in warning for warning in many.warnings)
+    assert not any("taken for" in warning for warning in said.warnings)

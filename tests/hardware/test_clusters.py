@@ -46,6 +46,54 @@ def test_words_for_a_cluster(text, device, placement, inside, between):
     assert cluster.name == text.strip()
 
 
+@pytest.mark.parametrize(
+    ("text", "n_nodes", "gbit_per_s", "link"),
+    [
+        ("64xH100-SXM5-80GB", 8, 3200, "8x InfiniBand NDR"),
+        ("16xA100-SXM4-80GB", 2, 1600, "8x InfiniBand HDR"),
+        ("16xV100-SXM2-16GB", 2, 400, "4x InfiniBand EDR"),
+        ("16xB200", 2, 3200, "8x RoCE 400 Gb/s"),
+        ("512xT4", 64, 100, "Ethernet 100 Gb/s"),
+        ("16xA100-SXM4-80GB@800Gb/s", 2, 800, "800 Gb/s"),
+        ("16xRTX-3090@Ethernet 25 Gb/s", 2, 25, "Ethernet 25 Gb/s"),
+    ],
+)
+def test_more_devices_than_a_node_holds_are_nodes_of_eight_on_a_link_that_is_told(text, n_nodes, gbit_per_s, link):
+    cluster = find_cluster(text)
+    assert cluster.placement == (8,) * n_nodes
+    assert cluster.between.name == link
+    assert cluster.between.bytes_per_s == gbit_per_s * 1e9 / 8
+    assert f"'{text}' is taken for {n_nodes} nodes of 8 devices, joined by {link} " in cluster.assumption
+    written = cluster.assumption.split("as in '")[1].split("'")[0]
+    same = find_cluster(written)
+    assert (same.placement, same.inside, same.assumption) == (cluster.placement, cluster.inside, "")
+    assert same.between.bytes_per_s == cluster.between.bytes_per_s
+    assert same.between.latency_s == pytest.approx(cluster.between.latency_s)
+
+
+@pytest.mark.parametrize("text", ["T4", "8xT4", "8xH100-SXM5-80GB", "1x16xV100-SXM2-32GB", "dgx-2"])
+def test_what_fits_a_node_or_is_said_to_be_one_is_one(text):
+    cluster = find_cluster(text)
+    assert (cluster.n_nodes, cluster.between, cluster.assumption) == (1, None, "")
+
+
+def test_processes_on_a_cpu_share_one_machine_however_many_they_are():
+    assert find_cluster("12xgeneric-cpu", link="10GB/s").placement == (12,)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("12xH100-SXM5-80GB", "12 devices do not fill nodes of 8. Ask for 8 or 16, or write .*'2x6xH100-SXM5-80GB@"),
+        ("13xT4", "Ask for 8 or 16, or write .*'13x1xT4@100Gb/s', or '1x13xT4' for one large node"),
+        ("16xRTX-3090", "what joins nodes of RTX-3090 is not known: write .*'2x8xRTX-3090@100Gb/s'"),
+    ],
+)
+def test_devices_that_do_not_fill_nodes_or_whose_network_nobody_knows_are_refused(text, words):
+    with pytest.raises(InputError, match=words):
+        find_cluster(text)
+
+
 def test_two_nodes_of_four_t4_on_50_gigabit():
     cluster = find_cluster("2x4xT4@50Gb/s")
     assert (cluster.n_devices, cluster.n_nodes, cluster.devices_per_node, cluster.n_nodes_max) == (8, 2, 4, 2)
@@ -230,7 +278,8 @@ networks = st.one_of(
 counts = st.integers(1, 9)
 texts = st.one_of(
     gpus,
-    st.builds("{}x{}".format, counts, gpus),
+    st.builds("{}x{}".format, st.integers(1, 8), gpus),
+    st.sampled_from(["16xT4", "64xH100-SXM5-80GB", "24xA100-SXM4-80GB@800Gb/s", "1x12xT4"]),
     st.builds("{}x{}x{}@{}".format, counts, counts, gpus, networks),
     machines,
     st.builds("{}x{}".format, counts, machines),

@@ -13,7 +13,7 @@ from traincast.errors import InputError
 from traincast.hardware.catalog import find_device
 from traincast.kernels.ceilings import DeviceFigures, ceilings
 from traincast.kernels.coefficients import prior_coefficients, shipped
-from traincast.kernels.kernels_of import SIZE, SIZES
+from traincast.kernels.kernels_of import SIZE, SIZES, kernels_of
 from traincast.kernels.predictor import Traincast
 from traincast.kernels.refit.block import Kernels
 from traincast.kernels.seconds import kernel_seconds, plan_of
@@ -74,6 +74,44 @@ def test_a_convolution_and_its_gradients_are_told_apart_by_groups(groups, work):
     two = torch.nn.Sequential(layer, torch.nn.Conv2d(32, 32, 3, groups=groups, device="meta"))
     graph = lower(tc.capture(two, lambda batch: torch.zeros(batch, 32, 8, 8)))
     assert {Work(work + role) for role in range(3)} <= {Work(kind) for kind in kernel_table(graph).kinds.work}
+
+
+class OwnFilters(torch.nn.Module):
+    """Every sample has filters of its own (CondConv): samples become channels, and each is a group."""
+
+    def __init__(self, *, n_groups, n_samples=None):
+        super().__init__()
+        self.n_groups, self.n_samples = n_groups, n_samples
+        self.filters = torch.nn.Parameter(torch.zeros(16 * (16 // n_groups) * 9))
+
+    def forward(self, x):
+        n_samples = self.n_samples or x.shape[0]
+        filters = self.filters.repeat(n_samples, 1).view(n_samples * 16, -1, 3, 3)
+        x = x.reshape(-1, n_samples * 16, 8, 8)
+        return torch.nn.functional.conv2d(x, filters, padding=1, groups=n_samples * self.n_groups)
+
+
+def convolution_kernels(graph, batch_size):
+    kernels = kernels_of(graph, np.array([batch_size]))
+    return [kernel for op, of_op in enumerate(kernels) if "convolution" in graph.name_of(op) for kernel in of_op]
+
+
+@pytest.mark.parametrize("n_groups", [1, 2, 16])
+def test_groups_that_grow_with_the_batch_are_those_of_that_many_samples(n_groups):
+    growing = lower(tc.capture(OwnFilters(n_groups=n_groups), lambda batch: torch.zeros(batch, 16, 8, 8)))
+    as_one = OwnFilters(n_groups=n_groups, n_samples=12)
+    fixed = lower(tc.capture(as_one, lambda batch: torch.zeros(batch, 12 * 16, 8, 8)))
+    assert len(convolution_kernels(growing, 12)) == 2  # forward, and the gradient of the filters: images need none
+    assert convolution_kernels(growing, 12) == convolution_kernels(fixed, 1)
+
+
+@pytest.mark.parametrize("device", ["T4", "generic-cpu"])
+@pytest.mark.parametrize("method", ["traincast", "roofline"])
+def test_filters_of_each_samples_own_are_forecast_and_take_longer_for_more_samples(method, device):
+    trace = tc.capture(OwnFilters(n_groups=1), lambda batch: torch.zeros(batch, 16, 8, 8))
+    few, many = (tc.forecast(trace, device, batch, method=method) for batch in (4096, 8192))
+    assert 1.5 < many.step_s / few.step_s < 2.5
+    assert few.covered_flop_fraction == 1.0
 
 
 def test_a_large_product_runs_at_what_the_power_limit_leaves_of_the_peak():

@@ -130,20 +130,18 @@ def test_phases_end_where_their_last_op_does():
 def test_a_step_bound_by_its_host_is_as_long_as_the_dispatch_and_the_last_op():
     step = step_timeline(STEP, times_of([0.1] * 5), host_of(2.0))
     assert step.step_s[0] == pytest.approx(10.1)
-    assert step.bound_by == ["host"]
+    assert step.waiting_fraction[0] == pytest.approx(9.6 / 10.1)
 
 
-@pytest.mark.parametrize(("op_s", "by"), [(0.49, "host"), (0.51, "compute")])
-def test_a_device_that_waits_for_half_of_the_step_is_where_the_host_begins_to_bind(op_s, by):
-    # Ops of 0.5 s, dispatched every 0.9 s: the step takes 5 x 0.9 + 0.5 = 5 s, and the device works for 2.5 of them.
-    half = step_timeline(STEP, times_of([0.5] * 5), host_of(0.9))
-    assert half.waiting_fraction[0] == pytest.approx(0.5)
-    assert step_timeline(STEP, times_of([op_s] * 5, compute_s=[[op_s] * 5]), host_of(0.9)).bound_by == [by]
+def test_with_small_batches_the_device_waits_and_with_large_ones_it_works():
+    times = times_of([0.1] * 5, [10] * 5, [20] * 5)
+    assert step_timeline(STEP, times, host_of(1.0)).waiting_fraction == pytest.approx([4.6 / 5.1, 1 / 51, 1 / 101])
 
 
-def test_small_batches_are_bound_by_the_host_and_large_ones_by_the_device():
-    times = times_of([0.1] * 5, [10] * 5, [20] * 5, compute_s=[[0.0] * 5, [9] * 5, [1] * 5])
-    assert step_timeline(STEP, times, host_of(1.0)).bound_by == ["host", "compute", "memory"]
+def test_the_update_is_a_part_of_what_the_device_works():
+    times = times_of([10, 10, 10, 20, 5], compute_s=[[1, 1, 1, 1, 3]])
+    step = step_timeline(STEP, times, host_of(1.0), n_micro_steps=3)
+    assert (step.update_device_s[0], step.update_compute_s[0]) == (5, 3)
 
 
 def test_compute_and_memory_share_the_time_of_the_device():

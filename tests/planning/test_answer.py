@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import traincast as tc
 from traincast.api.answering import answer, answers
 from traincast.errors import InputError
-from traincast.planning.by_bound import BOUNDS, seconds_by_bound
+from traincast.forecasting.by_bound import BOUNDS
 
 LOG = "epoch,val_loss\n" + "".join(f"{epoch},{2 / epoch + 0.5}\n" for epoch in range(1, 13))
 
@@ -28,25 +28,25 @@ def log(tmp_path):
 )
 def test_seconds_by_bound_add_up_to_the_step(batch, on, rate):
     found = tc.forecast("resnet18", on, batch, input_samples_per_s=rate)
-    shares = seconds_by_bound(found)
+    shares = found.bound_s
     assert tuple(shares) == BOUNDS
     assert sum(shares.values()) == pytest.approx(found.step_s)
     assert min(shares.values()) >= 0
-    assert (shares["input"] > 0) == (found.bound_by == "input")
+    assert max(shares, key=shares.get) == found.bound_by
 
 
 def test_the_largest_share_is_what_the_forecast_says_binds():
     for model, batch in (("mnist_cnn", 1), ("resnet50", 64)):
         found = tc.forecast(model, "V100-SXM2-16GB", batch)
-        shares = seconds_by_bound(found)
+        shares = found.bound_s
         assert max(shares, key=shares.get) == found.bound_by
 
 
 def test_a_pipeline_waits_for_its_stages():
     found = tc.forecast("gpt2", "4xA100-SXM4-80GB", 8, pipeline_parallel=4, accumulation_steps=4, optimizer="adamw")
-    shares = seconds_by_bound(found)
+    shares = found.bound_s
     assert sum(shares.values()) == pytest.approx(found.step_s)
-    assert shares["host"] > 0.1 * found.step_s
+    assert shares["pipeline"] == pytest.approx((found.forward_s + found.loss_s + found.backward_s) * 3 / 7)
 
 
 def test_the_way_to_a_target_is_epochs_of_the_log_at_the_pace_of_the_forecast(log):

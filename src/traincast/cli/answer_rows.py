@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _J_PER_WH = 3600.0
 _G_PER_T = 1e6
 _LEAST_SHOWN = 0.0005  # of the step
+_SHOWN_AS = {"pipeline": "pipeline bubble"}
 
 
 def energy_rows(answer: Answer) -> list[Row]:
@@ -57,7 +58,11 @@ def bound_table(bound_s: Mapping[str, float]) -> Table:
             Column(key="seconds_s", header="time", show="duration"),
             Column(key="step_fraction", header="share", show="percent"),
         ),
-        rows=tuple((name, seconds, seconds / step_s) for name, seconds in shares if seconds > _LEAST_SHOWN * step_s),
+        rows=tuple(
+            (_SHOWN_AS.get(name, name), seconds, seconds / step_s)
+            for name, seconds in shares
+            if seconds > _LEAST_SHOWN * step_s
+        ),
     )
 
 

@@ -10,7 +10,6 @@ from traincast.cli.answer_rows import bound_table
 from traincast.planning.advice import Advice
 from traincast.planning.assumptions import step_assumptions_of
 from traincast.planning.bound import measured_bound
-from traincast.planning.by_bound import seconds_by_bound
 from traincast.planning.gap import Gap, GapRow
 from traincast.planning.verdict import verdict
 from traincast.report.chart import Chart, Series
@@ -45,7 +44,7 @@ def document_of(gap: Gap, advice: Advice) -> Document:
 def _predicted(gap: Gap, advice: Advice) -> tuple[Table, ...]:
     if gap.measured is not None:
         return ()
-    return bound_table(seconds_by_bound(gap.forecast)), op_table(advice), module_table(advice)
+    return bound_table(gap.forecast.bound_s), op_table(advice), module_table(advice)
 
 
 def data_of(gap: Gap, advice: Advice) -> dict[str, Any]:
@@ -53,7 +52,7 @@ def data_of(gap: Gap, advice: Advice) -> dict[str, Any]:
     bound = measured_bound(gap)
     return {
         **gap.to_dict(),
-        "bound_s": seconds_by_bound(gap.forecast),
+        "bound_s": gap.forecast.bound_s,
         **advice.to_dict(),
         "predicted_bound_by": gap.forecast.bound_by,
         "measured_bound_by": None if bound is None else bound.by,

@@ -67,20 +67,27 @@ def _one(whole: Answer) -> Document:
     )
 
 
+_BOUND_BY = {
+    "compute": "Bound by compute: more FLOP/s would make it faster.",
+    "memory": "Bound by memory: more bandwidth would make it faster.",
+    "host": "Bound by the host: most of the time the device waits for ops; a larger batch costs little.",
+    "input": "Bound by the input: the data loader is slower than the step.",
+    "communication": "Bound by communication: faster links or a larger batch a device would make it faster.",
+    "pipeline": "Bound by the pipeline: stages wait for each other most; more accumulation steps would fill it.",
+}
+
+
 def _verdict(answer: Forecast) -> str:
-    told = {
-        "compute": "Bound by compute: more FLOP/s would make it faster.",
-        "memory": "Bound by memory: more bandwidth would make it faster.",
-        "host": "Bound by the host: the device waits for ops more than it works; a larger batch costs little.",
-        "input": "Bound by the input: the data loader is slower than the step.",
-        "communication": "Bound by communication: faster links or a larger batch a device would make it faster.",
-    }
+    told = _BOUND_BY[answer.bound_by]
+    if answer.input_wait_s and answer.bound_by != "input":
+        head = told.split(":")[0]
+        told = f"{head}, but the data loader is slower still: it sets the pace, and only a faster one would help."
     host, device = show_duration(answer.host_s), show_duration(answer.device_s)
     links = ""
     if answer.question.n_devices > 1:
         busy, sent = show_duration(answer.communication_s), show_bytes(int(answer.bytes_sent))
         links = f" Links are busy for {busy}, and a device sends {sent}."
-    return f"{told[answer.bound_by]} The host works {host} on a step and the device {device}.{links}"
+    return f"{told} The host works {host} on a step and the device {device}.{links}"
 
 
 def _fit(answer: Forecast) -> tuple[str, ...]:

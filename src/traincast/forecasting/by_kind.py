@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traincast.forecasting.device_times import device_times
+from traincast.forecasting.device_times import device_times, op_shares
 from traincast.forecasting.question import Question
 from traincast.trace.flop import op_flop
 from traincast.trace.graph import Phase
@@ -45,7 +45,7 @@ def predicted_by_kind(question: Question) -> WorkByKind:
     groups: dict[tuple[str, str], int] = {}
     phases = graph.op_phase.tolist()
     group_of = np.array([_group(*op, groups) for op in zip(phases, op_kinds(graph), strict=True)], dtype=np.int64)
-    n_times = np.where(graph.op_phase == Phase.OPTIMIZER, 1, question.accumulation_steps)
+    n_times = op_shares(known, question)
     columns = (known.times.seconds[0], known.times.compute_s[0], op_flop(graph, micro)[0], op_bytes(graph, micro)[0])
     sums = [np.bincount(group_of, weights=n_times * column, minlength=1 + len(groups)) for column in columns]
     found: dict[str, dict[str, KindTime]] = defaultdict(dict)

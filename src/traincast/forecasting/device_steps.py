@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from traincast.forecasting.by_bound import largest_bounds, seconds_by_bound
 from traincast.forecasting.forecast import Forecast
 from traincast.forecasting.question import Question
 from traincast.kernels.timeline import StepTimeline
@@ -32,14 +33,30 @@ class DeviceSteps:
         return self.parallel.step_s + self.input_wait_s
 
     @property
+    def device_s(self) -> Floats:
+        """What one device works, with its share of the update."""
+        return self.timeline.device_s - (1 - self.parallel.update_fraction) * self.timeline.update_device_s
+
+    @property
+    def compute_s(self) -> Floats:
+        return self.timeline.compute_s - (1 - self.parallel.update_fraction) * self.timeline.update_compute_s
+
+    @property
     def bound_by(self) -> list[str]:
-        is_link = self.parallel.exposed_s > self.parallel.compute_s
-        found = np.where(is_link, "communication", self.timeline.bound_by)
-        return np.where(self.input_wait_s > 0, "input", found).tolist()
+        parallel = self.parallel
+        bound_s = seconds_by_bound(
+            parallel.compute_s,
+            self.device_s,
+            self.compute_s,
+            bubble_s=parallel.bubble_s,
+            exposed_s=parallel.exposed_s,
+            input_wait_s=self.input_wait_s,
+        )
+        return largest_bounds(bound_s)
 
     def forecasts(self) -> list[Forecast]:
         """One a batch size."""
-        timeline, parallel, bound_by = self.timeline, self.parallel, self.bound_by
+        timeline, parallel, device_s, compute_s = self.timeline, self.parallel, self.device_s, self.compute_s
         return [
             Forecast(
                 question=replace(self.question, batch_size=batch_size) if place else self.question,
@@ -51,10 +68,10 @@ class DeviceSteps:
                 communication_s=float(parallel.communication_s[place]),
                 bytes_sent=float(parallel.bytes_sent[place]),
                 input_wait_s=float(self.input_wait_s[place]),
-                bound_by=bound_by[place],
+                bubble_s=float(parallel.bubble_s[place]),
                 host_s=float(timeline.host_s[place]),
-                device_s=float(timeline.device_s[place]),
-                compute_s=float(timeline.compute_s[place]),
+                device_s=float(device_s[place]),
+                compute_s=float(compute_s[place]),
                 log_sd=float(self.log_sd[place]),
                 is_covered=self.is_covered,
                 method_warnings=self.method_warnings,

@@ -15,7 +15,7 @@ from traincast.scaling.local_step import LocalStep
 from traincast.scaling.model_parallel import WHOLE, divided_times, model_parallel, stage_timeline
 from traincast.scaling.strategies import alone
 from traincast.scaling.strategy import network_of, parallel_step
-from traincast.trace.graph import Graph, Ints
+from traincast.trace.graph import Floats, Graph, Ints, Phase
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
@@ -86,6 +86,14 @@ def steps_at(known: DeviceTimes, question: Question, batch_sizes: Ints) -> Devic
         is_covered=known.times.is_covered,
         method_warnings=known.times.warnings,
     )
+
+
+def op_shares(known: DeviceTimes, question: Question) -> Floats:
+    """How often one device does each op of a step: as often as there are passes, or less where it has a share."""
+    parallel = steps_at(known, question, np.array([question.batch_size])).parallel
+    is_update = known.graph.op_phase == Phase.OPTIMIZER
+    shares: Floats = np.where(is_update, parallel.update_fraction, float(question.accumulation_steps))
+    return question.stage_fraction * shares
 
 
 def _at(known: DeviceTimes, micro_batch_sizes: Ints) -> StepTimeline:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traincast.errors import InputError
+from traincast.forecasting.by_bound import seconds_by_bound
 from traincast.forecasting.question import Question
 from traincast.forecasting.split_memory import split_memory_bytes
 from traincast.forecasting.spread import LINK_LOG_SD
@@ -62,7 +63,7 @@ class Forecast:
     communication_s: float = 0.0  # how long the links are busy
     bytes_sent: float = 0.0  # by the process that sends most
     input_wait_s: float = 0.0
-    bound_by: str  # "compute" | "memory" | "host" | "input" | "communication"
+    bubble_s: float = 0.0  # of forward, loss and backward: a stage of a pipeline waits for others
     host_s: float  # what the host works on a step
     device_s: float  # what the device works on it
     compute_s: float  # and what of that more FLOP/s would shrink
@@ -95,6 +96,24 @@ class Forecast:
     @property
     def _busy_s(self) -> float:
         return self.forward_s + self.loss_s + self.backward_s + self.optimizer_s + self.exposed_communication_s
+
+    @cached_property
+    def bound_s(self) -> dict[str, float]:
+        """Seconds of a step by what would have to be faster; they add up to it."""
+        found = seconds_by_bound(
+            np.array([self._busy_s - self.exposed_communication_s]),
+            np.array([self.device_s]),
+            np.array([self.compute_s]),
+            bubble_s=np.array([self.bubble_s]),
+            exposed_s=np.array([self.exposed_communication_s]),
+            input_wait_s=np.array([self.input_wait_s]),
+        )
+        return {name: float(seconds[0]) for name, seconds in found.items()}
+
+    @property
+    def bound_by(self) -> str:
+        """Its largest part: "compute" | "memory" | "host" | "input" | "communication" | "pipeline" (the bubble)."""
+        return max(self.bound_s, key=self.bound_s.__getitem__)
 
     @property
     def samples_per_s(self) -> float:

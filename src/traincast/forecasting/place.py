@@ -34,7 +34,7 @@ class Place:
 def find_place(on: str | Cluster, *, devices_file: str | Path | None = None) -> Place:
     """Of 'T4', '4xT4', '2x4xT4@50Gb/s', the name of a machine, a TOML file, a Cluster or 'this-machine'."""
     if not isinstance(on, str):
-        return Place(on.device, on)
+        return _of_cluster(on)
     words = on.strip()
     if words.lower() == THIS_MACHINE:
         calibrated = read_profile()
@@ -54,5 +54,8 @@ def find_place(on: str | Cluster, *, devices_file: str | Path | None = None) -> 
             pass  # a machine, a file, or a name that only the table of machines can answer
     from traincast.hardware.cluster_text import find_cluster
 
-    cluster = find_cluster(words, devices_file=devices_file)
-    return Place(cluster.device, cluster)
+    return _of_cluster(find_cluster(words, devices_file=devices_file))
+
+
+def _of_cluster(cluster: Cluster) -> Place:
+    return Place(cluster.device, cluster, warnings=(cluster.assumption,) if cluster.assumption else ())

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _COUNTED = re.compile(r"[-+0-9.]+\s*(?:x|of\s)", re.IGNORECASE)
-_MOST_IN_A_NODE = 16  # no machine of the table has more
 _USUAL_COUNTS = (1, 2, 4, 8)
 
 
@@ -39,7 +38,7 @@ def find_places(
     link: str | None = None,
     devices_file: str | Path | None = None,
 ) -> Places:
-    """A device has as many neighbours in its node as are asked for; a cluster has what it has, and is filled in order.
+    """A device has neighbours in its node, up to eight, and then further nodes; a cluster is filled in order.
 
     Without counts: 1, 2, 4 ... up to what the cluster holds, or 8 of a device. `link` replaces the link inside a node.
     """
@@ -56,14 +55,12 @@ def find_places(
         return _part_of(find_cluster(words, devices_file=devices_file, link=link), words, counts)
     name = find_cluster(words, devices_file=devices_file, link=link).device.name
     found = _checked(_USUAL_COUNTS if counts is None else counts)
-    if found[-1] > _MOST_IN_A_NODE:
-        nodes = f"{-(-found[-1] // 8)}x8x{name}@100Gb/s"
-        warnings += (f"{found[-1]} devices are taken to sit in one node; if they do not, name the nodes: '{nodes}'.",)
+    by_count = {n: find_cluster(f"{n}x{name}", devices_file=devices_file, link=link) for n in {1, *found}}
     return Places(
         name=name,
         counts=found,
-        by_count={n: find_cluster(f"{n}x{name}", devices_file=devices_file, link=link) for n in {1, *found}},
-        warnings=warnings,
+        by_count=by_count,
+        warnings=(*warnings, *_assumed(by_count[found[-1]])),
     )
 
 
@@ -72,7 +69,12 @@ def _part_of(cluster: Cluster, name: str, counts: Sequence[int] | None) -> Place
         n_all = cluster.n_devices
         counts = [2**power for power in range(n_all.bit_length()) if 2**power < n_all] + [n_all]
     found = _checked(counts)
-    return Places(name=name, counts=found, by_count={n: cluster.take(n) for n in sorted({1, *found})})
+    by_count = {n: cluster.take(n) for n in sorted({1, *found})}
+    return Places(name=name, counts=found, by_count=by_count, warnings=_assumed(cluster))
+
+
+def _assumed(cluster: Cluster) -> tuple[str, ...]:
+    return (cluster.assumption,) if cluster.assumption else ()
 
 
 def _checked(counts: Sequence[int]) -> tuple[int, ...]:

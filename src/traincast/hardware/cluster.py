@@ -36,6 +36,7 @@ class Cluster:
     price_source: str = ""
     price_date: str = ""
     region: str = ""
+    assumption: str = ""  # a sentence, where the words left open how many nodes there are and what joins them
 
     def __post_init__(self) -> None:
         if not self.name.strip():

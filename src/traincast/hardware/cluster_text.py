@@ -13,6 +13,7 @@ from traincast.hardware.host import THIS_MACHINE
 from traincast.hardware.link_table import find_link, find_link_inside, link_inside
 from traincast.hardware.machines import close_machines, machine_named
 from traincast.hardware.this_machine import read_shared_profile
+from traincast.hardware.usual_nodes import NODE, is_more_than_a_node, usual_nodes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,7 +83,11 @@ def _of_devices(
 ) -> Cluster:
     n_devices = counts[-1] if counts else 1
     n_nodes = counts[0] if len(counts) == 2 else 1
-    if len(counts) < 2 and between is not None:
+    assumption = ""
+    if len(counts) == 1 and is_more_than_a_node(device, n_devices):
+        usual = usual_nodes(text, device, n_devices, between)
+        n_devices, n_nodes, between, assumption = NODE, usual.n_nodes, usual.between, usual.assumption
+    elif len(counts) < 2 and between is not None:
         raise InputError(
             f"'{text}' is one node, and @ names the link between nodes: write nodes x devices a node, "
             f"as in '2x{n_devices}x{device.name}@{between.name}'."
@@ -100,6 +105,7 @@ def _of_devices(
         name=text,
         devices_per_node=n_devices,
         n_nodes_max=n_nodes,
+        assumption=assumption,
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from traincast.kernels.work import Work
 from traincast.trace.dtypes import BFLOAT16, ITEM_BYTES
 from traincast.trace.flop import op_flop
-from traincast.trace.graph import Floats, Graph, Ints
+from traincast.trace.graph import Floats, Graph, Ints, evaluate
 from traincast.trace.kinds import OpKind, op_kinds
 from traincast.trace.traffic import op_bytes, tensor_bytes
 
@@ -48,6 +48,7 @@ class _Op:
     name: str
     kind: OpKind
     attributes: dict[str, Any]
+    batch_sizes: Ints
     dims: Callable[[int], Floats]
     inputs: list[int]
     outputs: list[int]
@@ -92,6 +93,7 @@ def kernels_of(graph: Graph, batch_sizes: Ints) -> Iterator[list[Kernel]]:
                     name=graph.names[names[op]],
                     kind=kind,
                     attributes=graph.attributes_of(op),
+                    batch_sizes=batch_sizes,
                     dims=lambda t: all_dims[:, start[t] : start[t + 1]],
                     inputs=inputs,
                     outputs=outputs,
@@ -165,7 +167,8 @@ def _one_convolution(
     op: _Op, tensors: tuple[int, int, int], image: Floats, weight: Floats, output: Floats, which: int
 ) -> Kernel:
     """As a matrix product: which is 0 for the output, 1 for the gradient of the input, 2 of the weight."""
-    groups = op.attributes["groups"]
+    groups = evaluate(op.attributes["groups"], op.batch_sizes)  # one a sample where each has filters of its own
+    is_grouped = bool(np.max(groups) > 1)
     window = weight[:, 2:].prod(axis=1)
     transposed = op.attributes.get("transposed", False)
     source, target = (output, image) if transposed else (image, output)
@@ -180,8 +183,8 @@ def _one_convolution(
         shape = (groups, spots, c_in, c_out * window * places / spots)
     else:
         shape = (groups, c_out, c_in * window, places)
-    depthwise = groups > 1 and c_in[0] == 1
-    base = Work.DEPTHWISE if depthwise else Work.GROUPED if groups > 1 else Work.CONVOLUTION
+    depthwise = is_grouped and c_in[0] == 1
+    base = Work.DEPTHWISE if depthwise else Work.GROUPED if is_grouped else Work.CONVOLUTION
     stride, dilation = op.attributes["stride"], op.attributes["dilation"]
     three = weight.shape[1] == 4 and (weight[0, 2:] == 3).all()
     made = source if role == 1 else target
@@ -194,8 +197,8 @@ def _one_convolution(
         image=moved - op.sizes_of(tensors[1]),
         patches_2=made[:, 0] * patches_in_blocks(made[0, 2:]) if three else np.zeros_like(places),
         patches_4=made[:, 0] * np.ceil(made[:, 2:] / 4).prod(axis=1),
-        is_winograd=bool(three and max(stride) == 1 and max(dilation) == 1 and groups == 1),
-        is_unaligned=_is_odd_convolution(int(c_in[0]), int(c_out[0]), groups),
+        is_winograd=bool(three and max(stride) == 1 and max(dilation) == 1 and not is_grouped),
+        is_unaligned=_is_odd_convolution(int(c_in[0]), int(c_out[0]), is_grouped=is_grouped),
     )
 
 
@@ -208,9 +211,9 @@ def patches_in_blocks(image: Any) -> float:
     return np.min(counts, axis=0)
 
 
-def _is_odd_convolution(c_in: int, c_out: int, groups: int) -> bool:
+def _is_odd_convolution(c_in: int, c_out: int, *, is_grouped: bool) -> bool:
     """Channels that do not fill matrix units. For groups libraries have fast kernels at four widths only."""
-    if groups > 1:
+    if is_grouped:
         return c_in > 1 and not {c_in, c_out} <= _FAST_GROUP_WIDTHS
     return bool(c_in % 8 or c_out % 8)
 

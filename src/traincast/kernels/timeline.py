@@ -26,7 +26,8 @@ class StepTimeline:
     """Seconds of a step at several batch sizes: every array has one entry a batch size.
 
     `forward_s` to `optimizer_s` add up to the step. `host_s` and `device_s` are what each timeline works;
-    `compute_s` and `memory_s` divide the device's. `op_log_sd` is what the errors of its ops make of the step's.
+    `compute_s` and `memory_s` divide the device's, and `update_` is the part of the update. `op_log_sd` is what the
+    errors of its ops make of the step's.
     `finished_s` has one column an op: when it ends, counted from the start of its pass.
     """
 
@@ -37,6 +38,8 @@ class StepTimeline:
     host_s: Floats
     device_s: Floats
     compute_s: Floats
+    update_device_s: Floats
+    update_compute_s: Floats
     op_log_sd: Floats
     finished_s: Floats
 
@@ -54,12 +57,6 @@ class StepTimeline:
         step_s = self.step_s
         idle_s = np.maximum(step_s - self.device_s, 0.0)
         return np.divide(idle_s, step_s, out=np.zeros_like(step_s), where=step_s > 0)
-
-    @property
-    def bound_by(self) -> list[str]:
-        """The host where the device waits longer than it works; else what the device spends most of its time on."""
-        is_host, is_compute = self.waiting_fraction > 0.5, self.compute_s > 0.5 * self.device_s
-        return np.where(is_host, "host", np.where(is_compute, "compute", "memory")).tolist()
 
 
 def finish_times(dispatched_s: Floats, seconds: Floats) -> Floats:
@@ -79,7 +76,8 @@ def step_timeline(
     device are one (`is_synchronous`): an op is dispatched when the one before has ended.
     """
     ops = _ops(graph)
-    repeats = np.where(graph.op_phase == Phase.OPTIMIZER, 1.0, float(n_micro_steps))
+    is_update = graph.op_phase == Phase.OPTIMIZER
+    repeats = np.where(is_update, 1.0, float(n_micro_steps))
     if times.dispatch_s is None:
         dispatch_s, call_s = _dispatch_s(host)[ops.dispatch], host.call_s
         uncertain_s = times.seconds
@@ -103,6 +101,8 @@ def step_timeline(
         host_s=np.full(len(step_s), n_micro_steps * call_s + dispatch_s @ repeats),
         device_s=times.seconds @ repeats,
         compute_s=times.compute_s @ repeats,
+        update_device_s=times.seconds @ is_update,
+        update_compute_s=times.compute_s @ is_update,
         op_log_sd=_share(np.sqrt((spread_s * spread_s).sum(axis=1)), step_s),
         finished_s=finished_s,
     )

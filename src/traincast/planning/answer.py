@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from traincast import __version__
 from traincast.forecasting.forecast import Forecast
 from traincast.planning.assumptions import assumptions_of
-from traincast.planning.by_bound import seconds_by_bound
 from traincast.planning.energy import Energy
 
 if TYPE_CHECKING:
@@ -25,10 +24,10 @@ class Answer:
     energy: Energy | None = None
     to_target: ToTarget | None = None
 
-    @cached_property
+    @property
     def bound_s(self) -> dict[str, float]:
         """Seconds of a step by what they are spent on."""
-        return seconds_by_bound(self.forecast)
+        return self.forecast.bound_s
 
     @cached_property
     def assumptions(self) -> tuple[str, ...]:

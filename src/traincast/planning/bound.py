@@ -9,7 +9,7 @@ from traincast.planning.gap import COMMUNICATION, HOST, INPUT, Gap, GapRow
 from traincast.trace.kinds import OpKind
 
 # Waiting for input or for others is lost whole, and a third of a step is felt. Dispatch is part of every step, so the
-# host binds only where the device waits longer than it works: the rule of a forecast.
+# host binds only where the device waits longer than it works.
 _WAITS = {INPUT: 0.3, COMMUNICATION: 0.3, HOST: 0.5}
 _PRODUCTS = {
     kind.value

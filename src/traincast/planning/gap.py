@@ -12,6 +12,7 @@ from traincast.measurement.measured_step import MeasuredStep
 from traincast.trace.kinds import OpKind
 
 HOST, INPUT, COPY_IN, COMMUNICATION = "host", "input", "copy to device", "communication"
+BUBBLE = "pipeline bubble"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,9 +119,10 @@ def _kinds(forecast: Forecast, predicted: WorkByKind, measured: MeasuredStep | N
     work = by_kind(predicted)
     took = None if measured is None or measured.work is None else _measured_kinds(measured.work)
     work_s = sum(time.seconds for time in work.values())
-    outside_s = forecast.exposed_communication_s + forecast.input_wait_s
+    outside_s = forecast.exposed_communication_s + forecast.input_wait_s + forecast.bubble_s
     beside = {
         HOST: max(forecast.step_s - work_s - outside_s, 0.0),
+        BUBBLE: forecast.bubble_s,
         INPUT: forecast.input_wait_s,
         COPY_IN: 0.0,
         COMMUNICATION: forecast.exposed_communication_s,
@@ -129,6 +131,7 @@ def _kinds(forecast: Forecast, predicted: WorkByKind, measured: MeasuredStep | N
     if took is not None and measured is not None:
         took_beside = {
             HOST: measured.host_s,
+            BUBBLE: 0.0,  # nothing that we read tells it from waiting for the host
             INPUT: measured.phase_s("input"),
             COPY_IN: measured.phase_s("copy"),
             COMMUNICATION: measured.phase_s("communication"),

@@ -9,7 +9,7 @@ from functools import reduce
 
 import numpy as np
 
-from traincast.forecasting.device_times import device_times
+from traincast.forecasting.device_times import device_times, op_shares
 from traincast.forecasting.question import Question
 from traincast.kernels.predictor import Traincast
 from traincast.trace.flop import op_flop
@@ -150,7 +150,8 @@ def _ops(question: Question) -> tuple[list[_Key], Floats]:
     by_bound_s = (computed_s, seconds - computed_s - launched_s, launched_s, wait_s)
     drawn = np.where(flop > 0, flop, worked_on)
     rows = np.array([np.ones(graph.n_ops), *by_bound_s, flop, drawn, op_bytes(graph, micro)[0]])
-    rows *= np.where(graph.op_phase == Phase.OPTIMIZER, 1, question.accumulation_steps)
+    rows[0] *= np.where(graph.op_phase == Phase.OPTIMIZER, 1, question.accumulation_steps)
+    rows[1:] *= op_shares(known, question)
     is_silent = np.array([kind in (OpKind.VIEW, OpKind.ALLOCATION) for kind in kinds], dtype=bool)
     shown = np.flatnonzero(~is_silent | (wait_s > 0))
     patterns = [pattern_of(module.path) for module in question.trace.modules]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traincast.planning.bound import Bound, measured_bound, products_flop_per_s
-from traincast.planning.gap import HOST, Gap, GapRow
+from traincast.planning.gap import BUBBLE, HOST, Gap, GapRow
 from traincast.units import show_duration, show_flop_per_s
 
 _CLOSE = 0.05
@@ -15,6 +15,7 @@ _ADVICE = {
     "host": "a larger batch, compilation or fewer small ops would make it faster",
     "input": "more loader workers or cheaper samples would make it faster",
     "communication": "faster links, a larger batch a device or fewer devices would make it faster",
+    "pipeline": "more accumulation steps or fewer stages would make it faster",
 }
 
 
@@ -30,8 +31,11 @@ def verdict(gap: Gap) -> tuple[str, ...]:
 def _predicted_only(gap: Gap) -> str:
     answer = gap.forecast
     first = gap.kinds[0]
+    advice = _ADVICE[answer.bound_by]
+    if answer.input_wait_s and answer.bound_by != "input":
+        advice = "but the loader is slower than the step, so that only a faster loader would make it faster"
     return (
-        f"Predicted to be bound by {_who(answer.bound_by)}: {_ADVICE[answer.bound_by]}. The largest part is "
+        f"Predicted to be bound by {_who(answer.bound_by)}: {advice}. By kind of work the largest part is "
         f"{_named(first)} with {_percent(first.predicted_s, answer.step_s)} of the step."
     )
 
@@ -104,11 +108,11 @@ def _rate_sentence(gap: Gap) -> list[str]:
 
 
 def _who(bound_by: str) -> str:
-    return f"the {bound_by}" if bound_by in ("host", "input") else bound_by
+    return f"the {bound_by}" if bound_by in ("host", "input", "pipeline") else bound_by
 
 
 def _named(row: GapRow) -> str:
-    return "the host (dispatch, Python)" if row.name == HOST else row.name
+    return {HOST: "the host (dispatch, Python)", BUBBLE: "the pipeline bubble"}.get(row.name, row.name)
 
 
 def _percent(part_s: float, whole_s: float) -> str:

@@ -68,7 +68,8 @@ class ParallelStep:
     """A step on many devices; its parts add up to `step_s`. Arrays have one entry a batch size.
 
     `communication_s` is how long the links are busy, `exposed_s` the part of it that nothing hides. `bytes_sent` is
-    what the process that sends most sends in a step.
+    what the process that sends most sends in a step. `bubble_s` is the part of forward, loss and backward in which a
+    stage of a pipeline waits for others, `update_fraction` what one device does of the update.
     """
 
     forward_s: Floats
@@ -78,6 +79,8 @@ class ParallelStep:
     exposed_s: Floats
     communication_s: Floats
     bytes_sent: Floats
+    bubble_s: Floats
+    update_fraction: float = 1.0
 
     @property
     def compute_s(self) -> Floats:

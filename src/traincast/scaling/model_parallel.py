@@ -137,6 +137,7 @@ def model_parallel(
     idle = n_slots / m
     found = replace(
         reduced,
+        bubble_s=(reduced.forward_s + reduced.loss_s + reduced.backward_s) * (idle - 1),
         forward_s=reduced.forward_s * idle,
         loss_s=reduced.loss_s * idle,
         backward_s=reduced.backward_s * idle,

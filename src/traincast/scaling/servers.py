@@ -31,7 +31,7 @@ def parameter_servers(step: LocalStep, network: Network, *, n_servers: int, is_s
         update_bytes_per_s=_SERVER_BYTES_PER_S,
     )
     one = alone(step)
-    one = replace(one, optimizer_s=np.zeros_like(one.optimizer_s))  # the servers update
+    one = replace(one, optimizer_s=np.zeros_like(one.optimizer_s), update_fraction=0.0)  # the servers update
     if is_synchronous:
         exposed_s = np.full(len(step.batch_sizes), float(synchronous(n_bytes, servers).seconds))
     else:

@@ -38,6 +38,7 @@ def sharded(step: LocalStep, network: Network, *, stage: int) -> ParallelStep:
     return replace(
         alone(step),
         optimizer_s=step.timeline.optimizer_s / n,
+        update_fraction=1 / n,
         exposed_s=exposed_s,
         communication_s=busy_s,
         bytes_sent=np.full(len(step.batch_sizes), sent),

@@ -32,6 +32,7 @@ def alone(step: LocalStep) -> ParallelStep:
         exposed_s=nothing,
         communication_s=nothing,
         bytes_sent=nothing,
+        bubble_s=nothing,
     )
 
 

@@ -157,8 +157,8 @@ class Graph:
         return self.numel(batch_sizes)[:, owner] * ITEM_BYTES[self.tensor_dtype[owner]]
 
 
-def evaluate(value: Any, batch_size: int) -> Any:
-    """An attribute at a batch size: ["batch", a, b] becomes a + b * batch, anywhere inside."""
+def evaluate(value: Any, batch_size: Any) -> Any:
+    """An attribute at a batch size, or at many: ["batch", a, b] becomes a + b * batch, anywhere inside."""
     if isinstance(value, list):
         if len(value) == 3 and value[0] == "batch":
             return value[1] + value[2] * batch_size

@@ -59,9 +59,10 @@ def capture(  # noqa: PLR0913  (the options of traincast.capture, and a name)
             requests = record_step(copied, _inputs(make_inputs, batch), recorder, loss=loss, train=train)
         recordings[batch] = recorder.recording
     paths = [path for path, _ in copied.named_modules()]
-    follow = _requests_that_follow(copied, make_inputs, requests, loss=loss, train=train)
-    graph = join(recordings, paths, follow)
     recording = recordings[BATCH_SIZES[0]]
+    checkpointed = any(recording.op_recomputed)
+    follow = _requests_that_follow(copied, make_inputs, requests, loss=loss, train=train, checkpointed=checkpointed)
+    graph = join(recordings, paths, follow)
     trace = Trace(
         name=name or type(module).__name__,
         mode=mode,
@@ -105,11 +106,12 @@ def _requests_that_follow(
     *,
     loss: Loss | None,
     train: bool,
+    checkpointed: bool,
 ) -> list[bool]:
     """Which dtype requests follow the model's dtype (`.to(x.dtype)`) and which are literal (`.float()`).
 
-    In fp32 both look alike, so the forward runs once more in bf16. A model that cannot run in bf16 keeps its
-    requests literal.
+    In fp32 both look alike, so the step runs once more in bf16: forward and loss, and backward if blocks run again
+    there. A model that cannot run in bf16 keeps its requests literal.
     """
     if not requests:
         return []
@@ -117,7 +119,7 @@ def _requests_that_follow(
     try:
         with torch.device("meta"):
             inputs = _lower_floats(_inputs(make_inputs, BATCH_SIZES[0]))
-            seen = probe_requests(probe, inputs, loss=loss, train=train)
+            seen = probe_requests(probe, inputs, loss=loss, train=train, checkpointed=checkpointed)
     except (RuntimeError, TypeError, ValueError, TraincastError):
         return [False] * len(requests)
     if len(seen) != len(requests):

@@ -14,7 +14,9 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from traincast.frontend.capturing import fused_ops  # noqa: F401  (defines torch.ops.traincast)
-from traincast.frontend.capturing.recorder import Recorder
+from traincast.frontend.capturing.gradients import watch_gradients
+from traincast.frontend.capturing.recorder import Recorder, runs_forward_again, tensors_in
+from traincast.trace.graph import Phase
 
 _SHORT_CASTS = {
     "float": torch.float32,
@@ -50,13 +52,24 @@ _RNN_MODES = {"lstm", "gru", "rnn_tanh", "rnn_relu"}
 
 def _without_override_check(function: types.FunctionType) -> types.FunctionType:
     """The same function, but calls inside it are seen by a function mode although the call itself already was."""
-    names = {**function.__globals__, "has_torch_function": lambda _: False}
+    checks = ("has_torch_function", "has_torch_function_unary")
+    names = {**function.__globals__, **dict.fromkeys(checks, lambda _: False)}
     copied = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__)
     copied.__kwdefaults__ = function.__kwdefaults__
     return copied
 
 
-_UNCHECKED_ATTENTION = _without_override_check(torch.nn.functional.multi_head_attention_forward)
+# Functions that run a model's Python: PyTorch hides what a seen call does from the mode that saw it, but these must
+# be seen through. A backward pass runs checkpointed blocks again, and they must take the same ops as the first time.
+_SEEN_THROUGH = {
+    function: _without_override_check(function)
+    for function in (
+        torch.nn.functional.multi_head_attention_forward,
+        torch.Tensor.backward,
+        torch.autograd.backward,
+        torch.autograd.grad,
+    )
+}
 
 
 class FunctionWatcher(TorchFunctionMode):
@@ -71,6 +84,16 @@ class FunctionWatcher(TorchFunctionMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
+        if self.recorder is None or self.recorder.phase != Phase.BACKWARD or self.recorder.is_recomputing:
+            return self._watch(func, args, kwargs)
+        # Noted here because an op with a derivative in Python switches gradients off before it is dispatched.
+        self.recorder.is_recomputing = runs_forward_again() and func not in _SEEN_THROUGH
+        try:
+            return self._watch(func, args, kwargs)
+        finally:
+            self.recorder.is_recomputing = False
+
+    def _watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         name = getattr(func, "__name__", "")
         if name == "scaled_dot_product_attention":
             return _attention(*args, **kwargs)
@@ -78,9 +101,11 @@ class FunctionWatcher(TorchFunctionMode):
             return _recurrent(name, args)
         if func is torch.nn.functional.dropout or name in {"dropout", "dropout_"}:
             return _dropout(func, args, kwargs)
-        if func is torch.nn.functional.multi_head_attention_forward:
+        if func in _SEEN_THROUGH:
+            if func is torch.autograd.backward:
+                self._watch_inner(args[0])
             with self:
-                return _UNCHECKED_ATTENTION(*args, **kwargs)
+                return _SEEN_THROUGH[func](*args, **kwargs)
         if name in _CALLS and self.recorder is not None:
             with self.recorder.calling(name.strip("_").replace("rmatmul", "matmul")):
                 return func(*args, **kwargs)
@@ -95,6 +120,13 @@ class FunctionWatcher(TorchFunctionMode):
             return func(self._alias(args[0], dtype), *args[1:], **kwargs)
         result = func(*args, **kwargs)
         return self._alias(result, dtype) if result is args[0] else result
+
+    def _watch_inner(self, outputs: Any) -> None:
+        """A backward pass within one is that of a block just recomputed, whose graph was not there before."""
+        if self.recorder is not None and torch._C._current_autograd_node() is not None:
+            for output in tensors_in(outputs):
+                if output.grad_fn is not None:
+                    watch_gradients(output.grad_fn, self.recorder)
 
     def _alias(self, tensor: Any, dtype: torch.dtype) -> Any:
         if self.recorder is None:

@@ -35,6 +35,8 @@ def _gradient_target(node: Any, output: int, recorder: Recorder) -> int | None:
         return None
     if hasattr(node, "variable"):
         return recorder.tensor_id(node.variable)
+    if node.name() == "CheckpointFunctionBackward":  # a whole block: its backward pass is watched when it runs
+        return None
     op = recorder.forward_op_of_node.get(node._sequence_nr())
     if op is None or output >= len(recorder.recording.op_outputs[op]):
         return None

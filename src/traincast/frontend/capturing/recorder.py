@@ -68,6 +68,7 @@ class Recorder(TorchDispatchMode):
         self.gradient_targets: dict[int, set[int]] = {}  # gradient tensor -> the forward tensors that it belongs to
         self.pending_request: dict[str, Any] | None = None
         self.call = -1
+        self.is_recomputing = False  # whether the call being watched runs part of a forward again
         self.failed_in = ""  # the innermost module whose forward raised
         self.finished_node = -1  # the autograd node whose own work is done: what follows adds up gradients
         self._storages: dict[int, int] = {}
@@ -148,16 +149,14 @@ class Recorder(TorchDispatchMode):
         op = recording.n_ops
         node = torch._C._current_autograd_node()
         in_backward = self.phase == Phase.BACKWARD
-        recomputed = in_backward and bool(self.modules)
-        forward_op = -1
-        if in_backward and not recomputed:
-            if node is not None:
-                forward_op = self.forward_op_of_node.get(node._sequence_nr(), -1)
-        else:
+        recomputed = in_backward and (bool(self.modules) or self.is_recomputing or runs_forward_again())
+        cause = -1 if node is None else self.forward_op_of_node.get(node._sequence_nr(), -1)
+        forward_op = cause if in_backward and not recomputed else -1
+        if recomputed or not in_backward:
             self.forward_op_of_node.setdefault(torch.autograd._get_sequence_nr() - 1, op)
         recording.ops.append((name, self.pending_request or _attributes(func, call)))
         recording.op_phase.append(int(self.phase))
-        recording.op_module.append(self._module_of(forward_op))
+        recording.op_module.append(self._module_of(cause))
         is_sum = node is not None and node._sequence_nr() == self.finished_node
         recording.op_forward.append(-1 if is_sum else forward_op)
         recording.op_recomputed.append(int(recomputed))
@@ -181,10 +180,11 @@ class Recorder(TorchDispatchMode):
         for forward in common:
             self.add_gradient(outputs[0], forward)
 
-    def _module_of(self, forward_op: int) -> int:
+    def _module_of(self, cause: int) -> int:
+        """The module being called; else that of the forward op whose gradient is asked for."""
         if self.modules:
             return self.modules[-1]
-        return self.recording.op_module[forward_op] if forward_op >= 0 else 0
+        return self.recording.op_module[cause] if cause >= 0 else 0
 
     def _new_tensor(self, tensor: Any, storage: int) -> int:
         recording = self.recording
@@ -228,6 +228,11 @@ class Recorder(TorchDispatchMode):
             self._storages.pop(key, None)
 
         return freed
+
+
+def runs_forward_again() -> bool:
+    """Whether a checkpointed forward runs within a backward pass: only that switches gradients on in there."""
+    return torch.is_grad_enabled() and torch._C._current_autograd_node() is not None
 
 
 def tensors_in(value: Any) -> Iterator[Any]:

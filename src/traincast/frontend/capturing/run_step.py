@@ -60,14 +60,17 @@ def run_step(  # noqa: PLR0913  (what a step is made of)
         recorder.finish()
 
 
-def probe_requests(module: Any, inputs: Any, *, loss: Loss | None, train: bool) -> list[torch.dtype]:
-    """Only the dtype requests of a forward pass: run on a model of another dtype, it shows which ones follow it."""
+def probe_requests(
+    module: Any, inputs: Any, *, loss: Loss | None, train: bool, checkpointed: bool
+) -> list[torch.dtype]:
+    """Only the dtype requests of a step: run on a model of another dtype, it shows which ones follow it."""
     watcher = FunctionWatcher(None)
-    with warnings.catch_warnings(), torch.no_grad(), MetaRecorder([""]), watcher:
+    with warnings.catch_warnings(), torch.set_grad_enabled(checkpointed), MetaRecorder([""]), watcher:
         warnings.simplefilter("ignore")  # the model was warned of in the capture itself
         output = call(module, inputs)
-        if train:
-            scalar_loss(output, inputs, loss)
+        value = scalar_loss(output, inputs, loss) if train else None
+        if checkpointed and value is not None:  # the blocks that run again in backward make their requests again
+            value.backward()
     return watcher.requests
 
 

@@ -11,7 +11,7 @@ from traincast.kernels.cpu.terms import Term
 from traincast.kernels.kernels_of import SIZE
 from traincast.kernels.table import kernel_table
 from traincast.kernels.work import CONVOLUTION_WORKS, DEPTHWISE_WORKS, FIRST_BYTES, Work
-from traincast.trace.graph import Floats, Graph, Ints
+from traincast.trace.graph import Floats, Graph, Ints, evaluate
 from traincast.trace.kinds import OpKind, op_kinds
 
 _ITEM_BYTES = 4.0
@@ -75,7 +75,7 @@ def _padding(graph: Graph, work: Work, ops: Ints) -> NDArray[np.float64]:
     is_backward = work not in (Work.CONVOLUTION, Work.GROUPED)
     inputs = graph.op_inputs.rows()
     shapes = np.array([graph.shape_of(inputs[op][2 if is_backward else 1], 2)[:2] for op in ops.tolist()], dtype=float)
-    groups = np.array([graph.attributes_of(op)["groups"] for op in ops.tolist()], dtype=float)
+    groups = np.array([evaluate(graph.attributes_of(op)["groups"], 2) for op in ops.tolist()], dtype=float)
     c_out, c_in = shapes[:, 0] / groups, shapes[:, 1]
     made = {
         Work.CONVOLUTION: (c_out,),

@@ -54,6 +54,7 @@ class _Lowering:
         self.kinds = op_kinds(self.graph)
         self.current: dict[int, int] = {}
         self.cast_inputs: dict[int, dict[int, int]] = {}  # forward op -> neutral tensor -> what the op really read
+        self.cast_again: dict[tuple[str, int], int] = {}  # (name, neutral tensor) -> what the op read when run again
         self.cached_weights: dict[tuple[int, int, int], int] = {}  # (neutral storage, dtype, region) -> cast storage
         # Gradient checkpointing enters autocast anew for every block that it runs again: nothing is cached between.
         starts = np.diff(self.graph.op_recomputed, prepend=0) == 1
@@ -104,7 +105,7 @@ class _Lowering:
         """What an op reads: a backward op reads what its forward op had read, and gradients in the dtype it expects."""
         if not self.is_backward[op]:
             return self.current[tensor]
-        cast = self.cast_inputs.get(self.program.neutral_forward[op], {}).get(tensor)
+        cast = self._cast_for(self.program.neutral_forward[op], tensor)
         if cast is not None:
             return cast
         versions = self.versions.get(tensor)
@@ -113,6 +114,11 @@ class _Lowering:
             if wanted in versions:
                 return versions[wanted]
         return self.current[tensor]
+
+    def _cast_for(self, forward: int, tensor: int) -> int | None:
+        """The copy that a forward op had read of a tensor: of a checkpointed block, the copy of the second run."""
+        again = self.cast_again.get((self.program.neutral_name[forward], tensor)) if forward >= 0 else None
+        return self.cast_inputs.get(forward, {}).get(tensor) if again is None else again
 
     def _gradient_dtype(self, op: int) -> int | None:
         """The dtype in which a backward op expects gradients: that of what its forward op wrote."""
@@ -134,7 +140,9 @@ class _Lowering:
     def _lower_view(self, op: int, inputs: list[int], outputs: list[int]) -> None:
         source = next(tensor for tensor in inputs if self.storage_of[tensor] == self.storage_of[outputs[0]])
         lowered = self._read(op, source)
-        if self._is_autocast(op):
+        if self.is_backward[op]:
+            (lowered,) = self._match_gradients(op, [source], [lowered])
+        elif self._is_autocast(op):
             (lowered,) = self._autocast(op, [source], [lowered])
         if self.program.neutral_name[op] == "traincast.request_dtype":
             wanted = self._requested_dtype(op, lowered)
@@ -203,6 +211,8 @@ class _Lowering:
             if dtype in FLOATS and dtype != wanted and dtype != FLOAT64 and not is_inside:
                 changed[tensor] = self._cast_input(op, tensor, lowered, wanted)
         self.cast_inputs[op] = changed
+        if self.recomputed_region[op]:
+            self.cast_again.update({(self.program.neutral_name[op], tensor): cast for tensor, cast in changed.items()})
         return [changed.get(tensor, lowered) for tensor, lowered in zip(inputs, read, strict=True)]
 
     def _wanted_dtype(self, name: str, dtypes: list[int]) -> int | None:
@@ -292,10 +302,10 @@ class _Lowering:
         return versions[dtype]
 
     def _return_gradients(self, op: int, outputs: list[int]) -> None:
-        """Casts a gradient back where its forward tensor had been cast."""
+        """Casts a gradient back where its forward tensor had been cast. One that is yet to be recomputed has not."""
         for tensor in outputs:
             for target in self.targets.get(tensor, ()):
-                if self._dtype(self.current[tensor]) in FLOATS:
+                if target in self.current and self._dtype(self.current[tensor]) in FLOATS:
                     self._gradient_as(op, tensor, self._dtype(self.current[target]))
 
     def _finish_gradients(self) -> None:

@@ -143,6 +143,8 @@ class Program:
         first_op_of = np.full(n_neutral + 1, len(origin), dtype=np.int64)
         ours = np.flatnonzero(origin >= 0)
         np.minimum.at(first_op_of, origin[ours], ours)
+        # A neutral op may become nothing (a request for the dtype that is there): then the next one stands for it.
+        first_op_of = np.minimum.accumulate(first_op_of[::-1])[::-1]
         shapes = np.array(self.tensor_shape, dtype=np.int64)
         own_dims = np.array([dim for dims in self.own_shapes for dim in dims], dtype=np.int64).reshape(-1, 2)
         own_start = neutral.dim_start[-1] + np.cumsum([len(dims) for dims in self.own_shapes], dtype=np.int64)

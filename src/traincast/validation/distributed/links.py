@@ -70,7 +70,7 @@ def own_link(row: ParallelRow) -> Link:
 
 def own_links(row: ParallelRow) -> Network:
     """What we say of so many of these devices in one machine."""
-    return network_of(find_cluster(f"{row.n_devices}x{row.job.device}"))
+    return network_of(find_cluster(f"1x{row.n_devices}x{row.job.device}"))
 
 
 def example_links(point: Floats) -> Links:

@@ -20,12 +20,10 @@ Column = Any  # a number, or an array with one entry a kernel when many devices 
 
 _REFERENCE_PROCESS_NM = 12.0
 _DOUBLINGS = 6  # 2^6 = 64: how suddenly the power limit sets in
-_IDLE_FRACTION = 0.12  # of a board's power: leakage, fans, voltage regulators
-# Energy of moving a byte, by kind of memory: 3.9 pJ a bit of HBM2 and 7.5 of GDDR6 (O'Connor et al., "Fine-Grained
-# DRAM", MICRO 2017, table 1; Micron, "The Demand for High-Performance Memory", 2018; both read 2026-11-18). Large
-# products use about a third of the memory's rate; the long wires of GDDR draw nearly as much when they carry nothing.
-_STACKED_J_PER_BYTE, _GRAPHICS_J_PER_BYTE = 31e-12, 60e-12
-_STACKED_USE, _GRAPHICS_USE = 0.3, 0.8
+# Of a board's power, what leakage, fans and regulators draw, and the memory while products run. The long wires of GDDR
+# draw nearly as much when they carry nothing: 7.5 pJ a bit against 3.9 of stacked memory (O'Connor et al.,
+# "Fine-Grained DRAM", MICRO 2017, table 1; Micron, "The Demand for High-Performance Memory", 2018; read 2026-11-18).
+_IDLE_FRACTION, _IDLE_FRACTION_WITH_GDDR = 0.15, 0.30
 _L2_BYTES_PER_CLOCK = 64.0
 _VOLTA_KERNELS = ("Volta", "Turing")  # both run the library kernels named after Volta
 _OLD_ARCHITECTURES = ("Kepler", "Maxwell", "Pascal")
@@ -47,12 +45,12 @@ class DeviceFigures:
     bf16_flop_per_s: Column
     tf32_flop_per_s: Column
     memory_bytes_per_s: Column
-    memory_w: Column  # what the memory draws while products run
     l2_bytes: Column
     n_sm: Column
     clock_hz: Column
     peak_clock_hz: Column  # at which the rates of matrix units hold
     tdp_w: Column  # infinite: no limit known
+    idle_fraction: Column  # of it, not to be had for arithmetic
     process_nm: Column
     is_pascal: Column  # Pascal or older
     is_volta: Column  # Volta or Turing
@@ -64,8 +62,7 @@ class DeviceFigures:
     def of(device: Device) -> DeviceFigures:
         simt = device.peak_flop_per_s("fp32")
         clock = device.boost_clock_hz or _DEFAULT_CLOCK_HZ
-        is_graphics = device.memory_kind.startswith("GDDR")
-        byte_j = _GRAPHICS_J_PER_BYTE * _GRAPHICS_USE if is_graphics else _STACKED_J_PER_BYTE * _STACKED_USE
+        has_gddr = device.memory_kind.startswith("GDDR")
         return DeviceFigures(
             simt_flop_per_s=simt,
             fp8_flop_per_s=device.fp8_flop_per_s or 0.0,
@@ -73,12 +70,12 @@ class DeviceFigures:
             bf16_flop_per_s=device.bf16_flop_per_s or 0.0,
             tf32_flop_per_s=device.tf32_flop_per_s or 0.0,
             memory_bytes_per_s=device.memory_bytes_per_s,
-            memory_w=device.memory_bytes_per_s * byte_j,
             l2_bytes=float(device.l2_bytes or _DEFAULT_L2_BYTES),
             n_sm=float(device.n_sm or max(1.0, round(simt / (clock * _FLOP_PER_CLOCK_AND_SM)))),
             clock_hz=clock,
             peak_clock_hz=device.peak_clock_hz or clock,
             tdp_w=device.tdp_w or np.inf,
+            idle_fraction=_IDLE_FRACTION_WITH_GDDR if has_gddr else _IDLE_FRACTION,
             process_nm=device.process_nm or _DEFAULT_PROCESS_NM,
             is_pascal=float(device.arch in _OLD_ARCHITECTURES),
             is_volta=float(device.arch in _VOLTA_KERNELS),
@@ -147,7 +144,7 @@ def _turn(ratio: Column) -> Column:
 def ceilings(figures: DeviceFigures, coefficients: Coefficients) -> Ceilings:
     """Datasheet figures and coefficients to ceilings."""
     process = (figures.process_nm / _REFERENCE_PROCESS_NM) ** coefficients["energy_per_process"]
-    left_w = np.maximum((1.0 - _IDLE_FRACTION) * figures.tdp_w - figures.memory_w, 0.1 * figures.tdp_w)
+    left_w = (1.0 - figures.idle_fraction) * figures.tdp_w
     matrix_power = left_w / (np.exp(coefficients["energy_pj.matrix"]) * 1e-12 * process)
     matrix_peak = np.maximum(figures.fp16_flop_per_s, figures.bf16_flop_per_s)
     # Where matrix units multiply fp32 too (AMD), a product takes as many times the energy of a 16-bit one as it is

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from traincast.kernels.coefficients import LAYOUTS
 from traincast.kernels.refit.block import Block
-from traincast.kernels.refit.model_rows import lambda_steps, model_block, neusight_steps, timm_steps
+from traincast.kernels.refit.model_rows import Step, lambda_steps, model_block, neusight_steps, timm_steps
 from traincast.kernels.refit.modern.e2e_files import example_steps, image_rows
 from traincast.kernels.refit.op_rows import op_blocks
 
@@ -41,21 +42,25 @@ _ROWS_PER_OP = 600
 _ELEMENTWISE_ROWS_PER_OP = 100
 
 
-def model_blocks(data: Path, traces: Path) -> Iterator[Block]:
-    """Whole models: image models on two GPUs, transformers on seven, NVIDIA's examples on two dozen."""
+def model_steps(data: Path) -> Iterator[tuple[str, list[Step]]]:
+    """Whole models by set: image models on two GPUs, transformers on seven, NVIDIA's examples on two dozen."""
     for mode in ("train", "inference"):
         steps = list(timm_steps(data, mode))
-        for layout in ("nchw", "nhwc"):
-            chosen = [step for step in steps if step.layout == layout]
-            yield model_block(f"timm {mode} {layout}", chosen, traces)
-    for layout in ("nchw", "nhwc"):
-        chosen = [row.step for row in image_rows(data) if row.set_name == f"eager {layout}, PyTorch 2.4"]
-        yield model_block(f"timm inference RTX-4090 {layout}", chosen, traces)
-    yield model_block("transformers fp32", list(neusight_steps(data)), traces)
+        for layout in LAYOUTS:
+            yield f"timm {mode} {layout}", [step for step in steps if step.layout == layout]
+    newer = image_rows(data)
+    for layout in LAYOUTS:
+        chosen = [row.step for row in newer if row.set_name == f"eager {layout}, PyTorch 2.4"]
+        yield f"timm inference RTX-4090 {layout}", chosen
+    yield "transformers fp32", list(neusight_steps(data))
     examples = [*lambda_steps(data), *example_steps(data)]
     for precision in ("fp32", "tf32", "amp-fp16"):
-        chosen = [step for step in examples if step.tags["precision"] == precision]
-        yield model_block(f"nvidia examples {precision}", chosen, traces)
+        yield f"nvidia examples {precision}", [step for step in examples if step.tags["precision"] == precision]
+
+
+def model_blocks(data: Path, traces: Path) -> Iterator[Block]:
+    for name, steps in model_steps(data):
+        yield model_block(name, steps, traces)
 
 
 def all_op_blocks(data: Path) -> list[Block]:

@@ -58,7 +58,7 @@ def language_block(name: str, rows: Sequence[LanguageRow], traces: Path) -> Bloc
         devices=devices,
         observed_s=np.array([row.step_s for row in kept]),
         floor_s=np.zeros(len(kept)),
-        n_dispatched=np.bincount(joined["row"], weights=joined["n_dispatched"]),
+        n_dispatched=np.bincount(joined["row"], weights=joined["n_dispatched"]).astype(np.float64),
         tags={
             "device": np.array(names),
             "source": np.array([row.source for row in kept]),

@@ -31,9 +31,6 @@ def modern_blocks(data: Path, traces: Path) -> Iterator[Block]:
     for device in sorted({str(row.device_name) for row in products}):
         yield xla_block([row for row in products if row.device_name == device])
     yield _burst(block_of("product ceilings", files["gemm_ceilings_stas"]))
-    eight_bit = [row for row in files["kernels_misc"] if row.precision == "fp8"]
-    if eight_bit:
-        yield _burst(block_of("products fp8 H800", eight_bit))
     attention = [row for row in files["kernels_cudnn"] if _is_attention(row)]
     yield replace(_burst(masked(block_of("attention", attention))), attention="tuned")
     rows = [row for file in language_rows(data).values() for row in file if is_teaching(row)]

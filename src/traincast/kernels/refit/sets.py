@@ -32,7 +32,6 @@ WEIGHTS = {
     "nvidia examples amp-fp16": 800.0,
     "products B200": 400.0,
     "products H100-SXM5-80GB": 400.0,
-    "products fp8 H800": 100.0,
     "product ceilings": 300.0,
     "attention": 400.0,
     "language models llm-foundry": 1200.0,

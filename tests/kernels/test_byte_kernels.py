@@ -166,3 +166,20 @@ def test_blocks_of_byte_kernels_leave_out_rows_that_show_the_host_and_tell_tuned
     assert eager.tags["least_s"][0] == pytest.approx(2 * 2 * 16384 * 4096 / 4.8e12)
     assert eager.is_cold.tolist() == [True, True, False]  # the second op of the activation finds what the first wrote
     assert tuned.kernels.work.tolist() == [Work.TUNED_NORM]
+
+
+def test_pytorchs_own_rms_norm_is_one_kernel_each_way_and_ops_of_ones_own_stay_ops():
+    class OwnNorm(torch.nn.RMSNorm):
+        def forward(self, x):
+            return self.weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6))
+
+    found = {
+        norm: [
+            work for work, _ in works(torch.nn.Sequential(torch.nn.Linear(64, 64), norm(64)), torch.zeros(2, 16, 64))
+        ]
+        for norm in (torch.nn.RMSNorm, OwnNorm)
+    }
+
+    assert [found[torch.nn.RMSNorm].count(work) for work in (Work.RMS_NORM, Work.RMS_NORM_BACKWARD)] == [1, 1]
+    assert not {Work.RMS_NORM, Work.RMS_NORM_BACKWARD} & set(found[OwnNorm])
+    assert len(found[OwnNorm]) > len(found[torch.nn.RMSNorm]) + 10

@@ -14,6 +14,7 @@ from traincast.kernels.ceilings import DeviceFigures, ceilings
 from traincast.kernels.coefficients import prior_coefficients
 from traincast.kernels.kernels_of import SIZE, kernels_of
 from traincast.kernels.work import Work
+from traincast.trace.lowering.fuse import fuse
 from traincast.trace.lowering.lower import lower
 from traincast.trace.settings import Settings
 from traincast.validation.modern.byte_blocks import byte_blocks
@@ -112,6 +113,8 @@ def test_a_weight_a_feature_makes_16_bit_operands_uneven_and_leaves_fp32_as_it_i
 
     assert found.count(Work.UNEVEN) == uneven
     assert found.count(Work.ELEMENTWISE) == 2 - uneven
+    compiled = [kernel.work for kernels in kernels_of(fuse(graph), np.array([8])) for kernel in kernels]
+    assert compiled == [Work.ELEMENTWISE]  # one kernel, which loads as it likes
 
 
 @pytest.mark.parametrize(("reduction", "first"), [("mean", Work.LABEL_LOSS), ("none", Work.REDUCTION)])

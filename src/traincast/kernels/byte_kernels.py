@@ -8,6 +8,7 @@ import numpy as np
 
 from traincast.kernels.work import Work
 from traincast.trace.kinds import OpKind
+from traincast.trace.lowering.fuse import FUSED
 
 if TYPE_CHECKING:
     from traincast.kernels.kernels_of import Kernel, Op
@@ -30,7 +31,8 @@ _BYTES_WORK: dict[OpKind, tuple[Work, Work]] = {  # forward, backward
 
 def bytes_kernel(op: Op) -> list[Kernel]:
     work = _BYTES_WORK[op.kind][1 if _is_backward(op) else 0]
-    return [op.kernel(Work.UNEVEN if work == Work.ELEMENTWISE and op.is_uneven else work)]
+    is_uneven = work == Work.ELEMENTWISE and op.is_uneven and op.name != FUSED  # a compiler loads as it likes
+    return [op.kernel(Work.UNEVEN if is_uneven else work)]
 
 
 def reduction(op: Op) -> list[Kernel]:

@@ -186,3 +186,19 @@ def test_pytorchs_own_rms_norm_is_one_kernel_each_way_and_ops_of_ones_own_stay_o
     assert [found[torch.nn.RMSNorm].count(work) for work in (Work.RMS_NORM, Work.RMS_NORM_BACKWARD)] == [1, 1]
     assert not {Work.RMS_NORM, Work.RMS_NORM_BACKWARD} & set(found[OwnNorm])
     assert len(found[OwnNorm]) > len(found[torch.nn.RMSNorm]) + 10
+
+
+def test_an_update_of_a_list_takes_a_turn_for_each_tensor_that_is_on_the_device():
+    trace = tc.capture(torch.nn.Linear(64, 32), torch.zeros(2, 64), optimizer="adam")
+    graph = lower(trace, settings=Settings("fp32", "adam"))
+    kernels = dict(zip(map(graph.name_of, range(graph.n_ops)), kernels_of(graph, np.array([8])), strict=True))
+    values = SIMPLE | {"passes.optimizer": 0.0, "list_tensor_s": np.log(1e-6)}
+
+    (lerp,) = kernels["aten._foreach_lerp_"]
+    assert lerp.sizes[SIZE["b"]] == (2,)  # weight and bias
+    assert lerp.sizes[SIZE["bytes"]] == (3 * 4 * (64 * 32 + 32),)
+    step = next(op for op in range(graph.n_ops) if graph.name_of(op) == "aten._foreach_add_")
+    (count,) = list(kernels_of(graph, np.array([8])))[step]
+    assert count.sizes[SIZE["b"]] == (0,)
+    update = moved(Work.OPTIMIZER, 2.039e9, precision="fp32", turns=100.0)
+    assert seconds(update, values=values) == pytest.approx(1e-3 + 100e-6)

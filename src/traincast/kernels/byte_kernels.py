@@ -24,7 +24,6 @@ _BYTES_WORK: dict[OpKind, tuple[Work, Work]] = {  # forward, backward
     OpKind.EMBEDDING: (Work.EMBEDDING, Work.EMBEDDING_BACKWARD),
     OpKind.DROPOUT: (Work.DROPOUT, Work.DROPOUT),
     OpKind.FACTORY: (Work.FACTORY, Work.FACTORY),
-    OpKind.OPTIMIZER: (Work.OPTIMIZER, Work.OPTIMIZER),
     OpKind.ELEMENTWISE: (Work.ELEMENTWISE, Work.ELEMENTWISE),
 }
 
@@ -33,6 +32,12 @@ def bytes_kernel(op: Op) -> list[Kernel]:
     work = _BYTES_WORK[op.kind][1 if _is_backward(op) else 0]
     is_uneven = work == Work.ELEMENTWISE and op.is_uneven and op.name != FUSED  # a compiler loads as it likes
     return [op.kernel(Work.UNEVEN if is_uneven else work)]
+
+
+def optimizer(op: Op) -> list[Kernel]:
+    """Over a list of tensors, each of which takes a turn; counters of steps are on the host."""
+    n_tensors = float(sum(op.dims(tensor).shape[1] > 0 for tensor in op.outputs))
+    return [op.kernel(Work.OPTIMIZER, shape=(n_tensors, 1.0, 1.0, 1.0))]
 
 
 def reduction(op: Op) -> list[Kernel]:

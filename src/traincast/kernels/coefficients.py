@@ -57,6 +57,8 @@ def _priors() -> dict[str, Prior]:
         # a block, two reductions through shared memory and a few dependent loads are hundreds of clocks.
         "norm_row_clocks": Prior(log(200.0), 0.5),
         "norm_row_clocks.backward": Prior(log(700.0), 0.5),
+        # Ops over lists of tensors, a few hundred chunks a launch: what each tensor takes beside its bytes.
+        "list_tensor_s": Prior(log(2e-6), 0.7),
         # One block of threads takes the labels of all rows, a few at a time: two dependent loads that miss all caches.
         "label_wait_s": Prior(log(1.1e-6), 0.3),
         # Fused attention on matrix units. Tuned kernels: share of the peak; work of a query-key pair beside its products,
@@ -139,6 +141,9 @@ _PASSES = {
     Work.BATCH_NORM_BACKWARD: (log(1.6), 0.7),
     Work.SOFTMAX_LONG: (log(1.4), 0.7),
     Work.STRIDED_COPY: (log(1.3), 0.7),
+    # AdamW's eight list ops over 8 billion bf16 weights take 46.6 ms on a B200, 86 % of its bandwidth (Bekman, "Machine
+    # Learning Engineering", training/performance, table of torch.compile; read 2026-11-18).
+    Work.OPTIMIZER: (0.0, 0.1),
     Work.UNEVEN: (log(1.7), 0.3),  # loads of 2 bytes instead of 16, and a division or two to find each of them
     Work.SOFTMAX_HUGE: (log(2.0), 0.2),  # three reads and a write of what is counted as a read and a write
     Work.RMS_NORM: (log(1.2), 0.3),

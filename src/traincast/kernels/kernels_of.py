@@ -258,6 +258,7 @@ _KERNELS: dict[OpKind, Callable[[Op], list[Kernel]]] = {
     OpKind.COPY: byte_kernels.copy,
     OpKind.NORMALISATION: byte_kernels.normalisation,
     OpKind.SOFTMAX: byte_kernels.softmax,
+    OpKind.OPTIMIZER: byte_kernels.optimizer,
     OpKind.REDUCTION: byte_kernels.reduction,
     OpKind.EMBEDDING: byte_kernels.embedding,
 }

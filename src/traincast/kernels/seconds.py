@@ -115,11 +115,12 @@ def plan_of(
 
 
 def _turn_seconds(work: Ints, limits: Ceilings, coefficients: Coefficients) -> Floats:
-    """Rows of norms, which all processors share, and waits of a loss, of which one processor does all."""
+    """Rows of norms, which all processors share; tensors of a list; waits of a loss, which one processor does all."""
     forward, backward = (np.exp(coefficients[f"norm_row_clocks{end}"]) for end in ("", ".backward"))
     is_backward = (work == Work.LAYER_NORM_BACKWARD) | (work == Work.RMS_NORM_BACKWARD)
     row_s = np.where(is_backward, backward, forward) / limits.clocks_per_s
-    wait_s = np.where(work == Work.LABEL_LOSS, np.exp(coefficients["label_wait_s"]), 0.0)
+    tensor_s = np.where(work == Work.OPTIMIZER, np.exp(coefficients["list_tensor_s"]), 0.0)
+    wait_s = np.where(work == Work.LABEL_LOSS, np.exp(coefficients["label_wait_s"]), tensor_s)
     turn_s: Floats = np.where(np.isin(work, NORM_WORKS), row_s, wait_s)
     return turn_s
 

@@ -18,7 +18,7 @@ from traincast.kernels.kernels_of import SIZE
 from traincast.kernels.shapes import WayShapes, way_shapes
 from traincast.kernels.tiles import Cutting, Pairs, Times, bytes_seconds, pairs_of, tile_seconds
 from traincast.kernels.ways import Kinds, by_definition, rates_of, winograd_apart, winograd_fused
-from traincast.kernels.work import FIRST_BYTES, Work
+from traincast.kernels.work import FIRST_BYTES, NORM_WORKS, Work
 from traincast.trace.graph import Floats, Ints
 
 _COMPUTE_SHARE = 0.7  # products whose compute time is more than this of their time are bound by compute
@@ -32,6 +32,7 @@ class Plan:
     others: Ints  # kernels that move bytes
     other_limits: Ceilings
     passes: Floats  # of others
+    turn_s: Floats  # of others: seconds for each unit of `b`, the turns that bytes do not explain
     products: Ints
     limits: Ceilings  # of products
     plain: Cutting  # of products
@@ -89,6 +90,7 @@ def plan_of(
         others=others,
         other_limits=limits.select(others),
         passes=coefficients.passes[layout][kinds.work[others]],
+        turn_s=_turn_seconds(kinds.work[others], limits.select(others), coefficients),
         products=products,
         limits=limits_of,
         plain=plain,
@@ -112,13 +114,25 @@ def plan_of(
     )
 
 
+def _turn_seconds(work: Ints, limits: Ceilings, coefficients: Coefficients) -> Floats:
+    """Rows of norms, which all processors share; tensors of a list; waits of a loss, which one processor does all."""
+    forward, backward = (np.exp(coefficients[f"norm_row_clocks{end}"]) for end in ("", ".backward"))
+    is_backward = (work == Work.LAYER_NORM_BACKWARD) | (work == Work.RMS_NORM_BACKWARD)
+    row_s = np.where(is_backward, backward, forward) / limits.clocks_per_s
+    tensor_s = np.where(work == Work.OPTIMIZER, np.exp(coefficients["list_tensor_s"]), 0.0)
+    wait_s = np.where(work == Work.LABEL_LOSS, np.exp(coefficients["label_wait_s"]), tensor_s)
+    turn_s: Floats = np.where(np.isin(work, NORM_WORKS), row_s, wait_s)
+    return turn_s
+
+
 def kernel_seconds(plan: Plan, sizes: Floats) -> Times:
     """Times of all kernels. `sizes` has any leading axes, then SIZES, then one entry a kernel."""
     seconds = np.empty((*sizes.shape[:-2], sizes.shape[-1]))
     compute_s = np.zeros(seconds.shape)
     if len(plan.others):
         moved = sizes[..., SIZE["bytes"], plan.others]
-        seconds[..., plan.others] = bytes_seconds(moved * plan.passes, plan.other_limits)
+        turns_s = sizes[..., SIZE["b"], plan.others] * plan.turn_s
+        seconds[..., plan.others] = bytes_seconds(moved * plan.passes, plan.other_limits) + turns_s
     if len(plan.products):
         found = _product_seconds(plan, sizes)
         seconds[..., plan.products] = found.seconds

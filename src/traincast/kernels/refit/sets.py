@@ -34,6 +34,8 @@ WEIGHTS = {
     "products H100-SXM5-80GB": 400.0,
     "product ceilings": 300.0,
     "attention": 400.0,
+    "language kernels, eager": 300.0,
+    "language kernels, tuned": 150.0,
     "language models llm-foundry": 1200.0,
     "language models internevo": 100.0,
 }

@@ -18,7 +18,8 @@ from traincast.trace.kinds import OpKind, op_kinds
 
 FUSED = "traincast.fused_"  # it may write in place: without the mark it would be taken for a view
 _POINTWISE = {OpKind.ELEMENTWISE, OpKind.DROPOUT, OpKind.FACTORY, OpKind.SOFTMAX}
-_POINTWISE_NAMES = {"aten._to_copy", "aten.clone", "aten.native_layer_norm", "aten.sum", "aten.mean"}
+_NORMS = {"aten.native_layer_norm", "aten._fused_rms_norm"}
+_POINTWISE_NAMES = {"aten._to_copy", "aten.clone", "aten.sum", "aten.mean"} | _NORMS
 _TRANSPARENT = {OpKind.VIEW, OpKind.ALLOCATION}
 
 _known: weakref.WeakKeyDictionary[Graph, Graph] = weakref.WeakKeyDictionary()

@@ -37,6 +37,7 @@ class Plan:
     limits: Ceilings  # of products
     plain: Cutting  # of products
     attention: AttentionPlan
+    tuned_attention: AttentionPlan  # the same by the vendor's kernels for this generation
     attending: Ints  # of products: those that are attention
     depthwise: Ints
     recurrent: Ints
@@ -82,6 +83,12 @@ def plan_of(
     number = np.arange(len(fast))
     attending = np.flatnonzero((chosen.work == Work.ATTENTION) | (chosen.work == Work.ATTENTION_BACKWARD))
     peak = np.broadcast_to(rates.peak_flop_per_s, chosen.work.shape)[attending]
+    attention_by = {
+        kernels: attention_plan(
+            kinds, products[attending], limits_of.select(attending), coefficients, peak=peak, kernels=kernels
+        )
+        for kernels in {attention, "tuned"}
+    }
     ways = pairs_of(
         Cutting.join([plain, fused, apart]), limits_of.select(np.concatenate([np.arange(len(products)), fast, fast]))
     )
@@ -94,9 +101,8 @@ def plan_of(
         products=products,
         limits=limits_of,
         plain=plain,
-        attention=attention_plan(
-            kinds, products[attending], limits_of.select(attending), coefficients, peak=peak, kernels=attention
-        ),
+        attention=attention_by[attention],
+        tuned_attention=attention_by["tuned"],
         attending=attending,
         depthwise=np.flatnonzero(IS_DEPTHWISE[chosen.work]),
         recurrent=np.flatnonzero(chosen.work == Work.RECURRENT),

@@ -12,12 +12,14 @@ from traincast.hardware.cluster import Cluster
 from traincast.hardware.device import Device
 from traincast.hardware.host import Host
 from traincast.kernels.method import Method
+from traincast.kernels.predictor import Traincast
 from traincast.scaling.blocks import attention_outputs
 from traincast.scaling.model_parallel import ModelSplit, check_devices, check_model
 from traincast.scaling.strategy import DDP, Strategy
 from traincast.trace.check import check_batch_size
 from traincast.trace.graph import Graph
 from traincast.trace.lowering.fuse import fuse
+from traincast.trace.lowering.inductor.layout import runs_channels_last
 from traincast.trace.lowering.lower import lower
 from traincast.trace.settings import Settings
 from traincast.trace.trace import Trace
@@ -38,7 +40,7 @@ class Question:
     settings: Settings
     method: Method
     host: Host
-    compiled: bool = False  # chains of pointwise ops run as one kernel each
+    compiled: bool = False  # the model, not the optimizer, under torch.compile
     accumulation_steps: int = 1
     cluster: Cluster | None = None  # None: one device alone
     strategy: Strategy = DDP
@@ -156,6 +158,14 @@ class Question:
     def timed_graph(self) -> Graph:
         """The same as it is timed: what a compiler joins is one op. Memory is told of the ops before that."""
         return fuse(self.graph) if self.compiled else self.graph
+
+    @cached_property
+    def timed_method(self) -> Method:
+        """Compiled images may lie in another layout than those of the user: the compiler turns them on GPUs."""
+        is_turned = self.compiled and self.device.kind != "cpu" and self.layout == "nchw"
+        if is_turned and isinstance(self.method, Traincast) and runs_channels_last(self.graph):
+            return replace(self.method, layout="nhwc")
+        return self.method
 
     @property
     def timed_host(self) -> Host:

@@ -241,7 +241,7 @@ def _channels_last(question: Question) -> Question:
 
 def _with_fused_update(question: Question) -> DeviceTimes:
     graph, micro = fuse_update(question.timed_graph), np.array([question.micro_batch_size])
-    times = question.method.op_times(graph, question.device, micro, precision=question.settings.precision)
+    times = question.timed_method.op_times(graph, question.device, micro, precision=question.settings.precision)
     n_passes = question.accumulation_steps
     timeline = step_timeline(graph, times, question.timed_host, n_micro_steps=n_passes)
     return DeviceTimes(graph=graph, micro_batch_sizes=micro, times=times, timeline=timeline)

@@ -169,8 +169,10 @@ class Question:
 
     @property
     def timed_host(self) -> Host:
-        """A compiled step calls kernels only: its views were worked out beforehand."""
-        return replace(self.host, view_dispatch_s=0.0) if self.compiled else self.host
+        """A compiled step calls kernels only, those of backward from Python as well."""
+        if not self.compiled:
+            return self.host
+        return replace(self.host, view_dispatch_s=0.0, backward_dispatch_s=self.host.forward_dispatch_s)
 
 
 def _check_count(name: str, value: object) -> None:

@@ -17,7 +17,15 @@ from traincast.hardware.link import Link
 from traincast.kernels.predictor import Traincast
 from traincast.kernels.timeline import step_timeline
 from traincast.planning.checkpointing import saved_bytes
-from traincast.planning.gain import DOUBLED_BATCH_LOG_SD, LAYOUT_LOG_SD, PRECISION_LOG_SD, Asked, ask, gain_of
+from traincast.planning.gain import (
+    COMPILED_LOG_SD,
+    DOUBLED_BATCH_LOG_SD,
+    LAYOUT_LOG_SD,
+    PRECISION_LOG_SD,
+    Asked,
+    ask,
+    gain_of,
+)
 from traincast.planning.what_if import Found, LeftOut, WhatIf
 from traincast.scaling.model_parallel import WHOLE
 from traincast.trace.kinds import OpKind, op_kinds
@@ -115,9 +123,11 @@ def compiling(before: Asked) -> Found:
     question = before.forecast.question
     if question.compiled:
         return [LeftOut("torch.compile", "it is compiled already")]
-    catch = "The first steps take minutes, and changing shapes compile anew; no measurement has checked this gain yet."
+    catch = (
+        "The first steps take minutes, and changing shapes compile anew; such gains were measured in inference only."
+    )
     asked = ask(replace(question, compiled=True))
-    sure = {"other_kernels": True, "own_log_sd": LAYOUT_LOG_SD}  # nothing is known: taken as for a layout
+    sure = {"other_kernels": True, "own_log_sd": COMPILED_LOG_SD}
     return [_what_if(before, asked, name="torch.compile", change="compiled", catch=catch, **sure)]
 
 

@@ -19,6 +19,7 @@ from traincast.trace.lowering.inductor.nodes import MOST_CAT_INPUTS, PROBE_BATCH
 
 _MOST_LOADS_READ_TWICE = 4  # Inductor's realize_reads_threshold: of a result with several readers
 _MOST_LOADS = 8  # its realize_acc_reads_threshold: of any result
+_MOST_AGAIN = 2.1  # bytes loaded to work a result out again, over its own: saving it would write and load them
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -99,5 +100,5 @@ def _recall(found: Buffers, nodes: list[Node], reader: Node, read: tuple[int, Va
     if reader.part != Part.BACKWARD or found.is_written[writer]:
         return
     again = sum(sizes[amount] for amount in found.loads[writer].values())
-    if reader.role == Role.EXTERN or reader.gathers or again > 2 * sizes[tensor]:
+    if reader.role == Role.EXTERN or reader.gathers or again > _MOST_AGAIN * sizes[tensor]:
         found.is_written[writer] = True

@@ -38,14 +38,14 @@ def _decide(graph: Graph) -> bool:
     n_ops = sum(_N_OPS.get(kind, 1) for op, kind in enumerate(kinds) if is_forward[op])
     if not convolutions or n_ops >= _MOST_OPS_A_CONVOLUTION * len(convolutions):
         return False
-    weights = [graph.shape_of(graph.op_inputs.rows()[op][1], 1) for op in convolutions]
+    inputs = graph.op_inputs
+    weights = [graph.shape_of(int(inputs.values[inputs.start[op] + 1]), 1) for op in convolutions]
     n_groups = [int(graph.attributes_of(op)["groups"]) for op in convolutions]
     is_grouped = np.array([groups > 1 and shape[1] > 1 for groups, shape in zip(n_groups, weights, strict=True)])
     is_narrowing = np.array([2 * shape[0] <= shape[1] and shape[2] > 1 for shape in weights])
-    if (graph.op_phase == Phase.BACKWARD).any():
-        is_small = np.array([max(shape[:2]) <= _SMALL_CHANNELS for shape in weights])
-        return not (is_grouped.any() or is_narrowing.any() or is_small.all())
     is_small = np.array([max(shape[:2]) <= _SMALL_CHANNELS for shape in weights])
+    if (graph.op_phase == Phase.BACKWARD).any():
+        return not (is_grouped.any() or is_narrowing.any() or is_small.all())
     slowdown = np.select([is_grouped, is_small, is_narrowing], [_GROUPED, _SMALL, _NARROWING], _OTHER)
     flop = op_flop(graph, np.array([1]))[0][convolutions]
     return bool((flop * slowdown).sum() <= flop.sum())

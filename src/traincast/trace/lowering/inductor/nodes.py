@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from traincast.trace.graph import Graph, Phase
+from traincast.trace.graph import Graph
 from traincast.trace.kinds import OpKind, op_kinds
 from traincast.trace.lowering.inductor.layout import runs_channels_last
 
@@ -86,18 +86,21 @@ _POINTWISE_LOSSES = {"aten.nll_loss_backward", "aten.nll_loss2d_backward", "aten
 _ROW_LOSSES = {"aten.nll_loss_forward", "aten.nll_loss2d_forward"}  # one element of every row is looked up
 
 
+_PARTS = (Part.FORWARD, Part.FORWARD, Part.BACKWARD, Part.OPTIMIZER)  # of a phase
+
+
 def nodes_of(graph: Graph) -> list[Node]:
     """All nodes in the order of the ops."""
     numel, is_channels_last = graph.numel(np.array([PROBE_BATCH]))[0].tolist(), runs_channels_last(graph)
-    part = np.array([Part.FORWARD, Part.FORWARD, Part.BACKWARD, Part.OPTIMIZER])[graph.op_phase].tolist()
-    rows = zip(op_kinds(graph), graph.op_inputs.rows(), graph.op_outputs.rows(), strict=True)
+    part = [_PARTS[phase] for phase in graph.op_phase.tolist()]
+    names = [graph.names[name] for name in graph.op_name.tolist()]
+    rows = zip(op_kinds(graph), names, graph.op_inputs.rows(), graph.op_outputs.rows(), strict=True)
     nodes: list[Node] = []
-    for op, (kind, inputs, outputs) in enumerate(rows):
+    for op, (kind, name, inputs, outputs) in enumerate(rows):
         if kind in _SILENT:
             continue
-        name = graph.names[graph.op_name[op]]
-        how: dict[str, Any] = {"op": op, "part": Part(part[op])}
-        if graph.op_phase[op] == Phase.OPTIMIZER or kind in _LIBRARY or name in _LEFT_OUT or not outputs:
+        how: dict[str, Any] = {"op": op, "part": part[op]}
+        if part[op] == Part.OPTIMIZER or kind in _LIBRARY or name in _LEFT_OUT or not outputs:
             nodes.append(Node(role=Role.EXTERN, reads=tuple(inputs), writes=tuple(outputs), **how))
         else:
             make = _MAKERS.get(kind, _pointwise)
@@ -181,11 +184,17 @@ def _sums_across(op: _Op) -> bool:
 
 
 def _softmax(op: _Op) -> Iterator[Node]:
+    """The largest and the sum of each row have no tensor of their own in a trace: their reduction writes nothing."""
     source = op.inputs[0]
     dims = slice(op.graph.dim_start[source], op.graph.dim_start[source + 1])
     lengths = op.graph.dim_base[dims] + op.graph.dim_slope[dims] * PROBE_BATCH
     length = int(lengths[int(op.attributes.get("dim", -1))]) if len(lengths) else 1
-    yield op.reduction(op.numel[source] // max(length, 1))
+    n_rows = op.numel[source] // max(length, 1)
+    if op.name.endswith("backward_data"):
+        yield op.reduction(n_rows)
+    else:
+        yield op.reduction(n_rows, writes=())
+        yield op.node(Role.POINTWISE, numel=op.numel[op.outputs[0]])
 
 
 def _normalisation(op: _Op) -> Iterator[Node]:

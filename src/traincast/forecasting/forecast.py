@@ -33,8 +33,8 @@ PARTS = (
 NO_LENGTH = "Without the samples of an epoch (--samples) there is no total time and no cost."
 _EXACT = ("peak_memory_bytes", "covered_flop_fraction")
 _COMPILED = (
-    "Compiled steps have the kernels that PyTorch's Inductor plans in its default mode; measured runs have checked them "
-    "in inference on one GPU only."
+    "Compiled steps have the kernels that PyTorch's Inductor plans in its default mode; measured runs have checked "
+    "them in inference on one GPU only."
 )
 NUMBERS = (
     "step_s",

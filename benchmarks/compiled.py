@@ -2,8 +2,8 @@
 
     python benchmarks/compiled.py --data ../shared/data [--traces DIR] [--write]
 
-Ratios are of the time an image: compiled and eager runs were made with other batch sizes. Nothing of the compiled
-model is fitted, so that no family has to be left out of it; the constant ratio that it is held against is the median of
+Ratios are of the time an image: compiled and eager runs were made with other batch sizes. Nothing of the plan is
+fitted, so that no family has to be left out of it; the constant ratio that it is held against is the median of
 all other families. `--write` puts the tables into docs/compiled.md. Traces come from capture_models.py.
 """
 

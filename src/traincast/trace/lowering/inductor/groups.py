@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 from traincast.trace.lowering.inductor.buffers import Buffers, is_closed
 from traincast.trace.lowering.inductor.flow import Flow, Value
@@ -54,8 +55,30 @@ class Scheduler:
         for number, node in enumerate(self.nodes):
             if self.buffers.is_written[number]:
                 self._place(number, node)
-        distinct = {id(group): group for group in self.of_node.values()}
-        return sorted(distinct.values(), key=lambda group: (group.part, group.stage, group.nodes[0]))
+        return self._in_running_order()
+
+    def _in_running_order(self) -> list[Group]:
+        """Each group as soon as all it loads is there, those first whose last op came first: casts before their use."""
+        waits: dict[int, int] = {}
+        followers: dict[int, list[Group]] = defaultdict(list)
+        ready: list[tuple[int, int, Group]] = []
+        for group in {id(group): group for group in self.of_node.values()}.values():
+            writers = {writer for number in group.nodes for _, writer in self.buffers.loads[number] if writer >= 0}
+            sources = {id(self.of_node[writer]) for writer in writers} - {id(group)}
+            waits[id(group)] = len(sources)
+            for source in sources:
+                followers[source].append(group)
+            if not sources:
+                heappush(ready, (group.part, group.nodes[-1], group))
+        order: list[Group] = []
+        while ready:
+            done = heappop(ready)[-1]
+            order.append(done)
+            for group in followers[id(done)]:
+                waits[id(group)] -= 1
+                if not waits[id(group)]:
+                    heappush(ready, (group.part, group.nodes[-1], group))
+        return order
 
     def _place(self, number: int, node: Node) -> None:
         sources = self._sources(number, node)

@@ -30,7 +30,9 @@ _BYTES_WORK: dict[OpKind, tuple[Work, Work]] = {  # forward, backward
 
 def bytes_kernel(op: Op) -> list[Kernel]:
     work = _BYTES_WORK[op.kind][1 if _is_backward(op) else 0]
-    is_uneven = work == Work.ELEMENTWISE and op.is_uneven and op.name != FUSED  # a compiler loads as it likes
+    is_uneven = (
+        work == Work.ELEMENTWISE and op.is_uneven and not op.name.startswith(FUSED)
+    )  # compilers load as they like
     return [op.kernel(Work.UNEVEN if is_uneven else work)]
 
 

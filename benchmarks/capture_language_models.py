@@ -25,8 +25,8 @@ from torch.utils.checkpoint import checkpoint
 import traincast as tc
 from traincast.frontend.capturing import fused_ops  # noqa: F401 - declares traincast::attention
 from traincast.kernels.refit.folders import USUAL_TRACES
-from traincast.validation.modern.architecture import Architecture
-from traincast.validation.modern.language_files import language_rows
+from traincast.kernels.refit.modern.architecture import Architecture
+from traincast.kernels.refit.modern.language_files import language_rows
 
 
 def norm_of(arch: Architecture) -> nn.Module:

@@ -19,12 +19,12 @@ from pathlib import Path
 
 from traincast.errors import InputError
 from traincast.kernels.refit.folders import USUAL_TRACES
+from traincast.kernels.refit.modern.e2e_files import image_rows
+from traincast.kernels.refit.modern.kernel_files import kernel_rows
+from traincast.kernels.refit.modern.language_files import language_rows
 from traincast.report.files import write_file
 from traincast.validation.modern.asking import Answer, ask_all
 from traincast.validation.modern.constants import constants_of
-from traincast.validation.modern.e2e_files import image_rows
-from traincast.validation.modern.kernel_files import kernel_rows
-from traincast.validation.modern.language_files import language_rows
 from traincast.validation.modern.repeats import Repeats, kernel_repeats, language_repeats, software_repeats
 from traincast.validation.modern.scored_rows import (
     FileCount,

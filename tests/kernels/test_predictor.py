@@ -36,6 +36,7 @@ def lone_kernel(work, *, item=4, is_winograd=False, **sizes):
         is_bf16=flag,
         is_winograd=flag | is_winograd,
         is_unaligned=flag,
+        is_masked=flag,
         sizes=full,
     )
 
@@ -65,7 +66,8 @@ def test_the_kernels_of_a_graph_do_all_its_flop_at_any_batch_size(model):
     table, batches = kernel_table(graph), np.array([1, 7, 640])
     flop = np.concatenate([table.sizes(batches)[:, SIZE["flop"]], np.zeros((3, 1))], axis=1)
     by_op = flop[:, table.op_kernels].sum(axis=2)
-    assert by_op == pytest.approx(op_flop(graph, batches), rel=1e-9)
+    is_causal = np.array([bool(graph.attributes_of(op).get("is_causal", False)) for op in range(graph.n_ops)])
+    assert by_op == pytest.approx(op_flop(graph, batches) * np.where(is_causal, 0.5, 1.0), rel=1e-9)
 
 
 @pytest.mark.parametrize(("groups", "work"), [(1, Work.CONVOLUTION), (4, Work.GROUPED), (32, Work.DEPTHWISE)])
@@ -215,14 +217,14 @@ def test_the_shipped_coefficients_say_where_they_come_from():
     provenance = shipped().provenance
     assert provenance["refit"].startswith("python -m traincast.kernels.refit")
     assert sum(provenance["rows"].values()) > 30_000
-    assert set(provenance["held_out_percent"]) == set(provenance["rows"])
+    scored = {name.partition(", s")[0].partition(", new")[0] for name in provenance["held_out_percent"]}
+    assert scored == set(provenance["rows"])
 
 
 @pytest.mark.parametrize(
     ("device", "precision", "words"),
     [
-        ("H100-SXM5-80GB", "amp-fp16", "No GPU like H100-SXM5-80GB was measured (the generation Hopper)"),
-        ("RTX-3090", "amp-bf16", "amp-bf16 was never measured"),
+        ("MI355X", "amp-fp16", "No GPU of the generation CDNA4 was measured"),
         ("generic-cpu", "fp32", "is a CPU and the method was fitted on GPUs"),
         ("TPU-v5p", "amp-bf16", "TPU-v5p is no GPU that CUDA or ROCm runs on, and nothing like it was measured"),
         ("M2-Ultra", "fp32", "this is a guess from the ceilings of its datasheet, good for an order of magnitude"),

@@ -33,6 +33,7 @@ def made_block(*, name="gemm", n_rows=200, noise=0.0, coefficients=TRUE, seed=0)
             is_bf16=false,
             is_winograd=false,
             is_unaligned=false,
+            is_masked=false,
             sizes=sizes,
         ),
         row=np.arange(n_rows),
@@ -114,7 +115,7 @@ def test_held_out_errors_give_an_interval_that_holds_eight_of_ten():
     rng = np.random.default_rng(1)
     shares = np.tile([0.5, 0.0, 0.0, 0.0, 0.5], (4000, 1))
     errors = 0.3 * rng.standard_normal(4000)
-    found = step_log_sds([errors], [shares], [4000.0], ["nhwc"])["nhwc"]
+    found = step_log_sds([errors], [shares], [4000.0], ["same GPU"])["same GPU"]
     sd = np.sqrt(0.076**2 + 0.25 * found["matrix products"] ** 2 + 0.25 * found["other bytes"] ** 2)
     assert np.mean(np.abs(errors) < 1.2816 * sd) == pytest.approx(0.8, abs=0.03)
     assert kernel_log_sd(errors) == pytest.approx(0.3, rel=0.05)

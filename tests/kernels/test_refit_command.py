@@ -18,7 +18,7 @@ def run(monkeypatch, capsys, *arguments):
 def test_a_folder_without_measurements_is_named(monkeypatch, capsys, tmp_path):
     code, err = run(monkeypatch, capsys, "--data", tmp_path)
     assert code == 2
-    assert f"'{tmp_path}' lacks e2e/lambda.csv and 10 more files" in err
+    assert f"'{tmp_path}' lacks e2e/lambda.csv and 15 more files" in err
 
 
 def test_without_traces_it_says_how_to_make_them(monkeypatch, capsys, tmp_path):

@@ -24,6 +24,7 @@ LIMITS = ceilings(DeviceFigures.of(V100), COEFFICIENTS)
 def cutting(tiling, **changes):
     base = {
         "item_bytes": 4.0,
+        "is_on_matrix": False,
         "reached_flop_per_s": 1e13,
         "least_depth": np.inf,
         "start_up": 0.0,
@@ -61,6 +62,7 @@ def convolution_seconds(n_images, size, c_in, c_out, *, device=V100):
         is_bf16=flag,
         is_winograd=~flag,
         is_unaligned=flag,
+        is_masked=flag,
         group_width=full["n"],
     )
     limits = ceilings(DeviceFigures.of(device), COEFFICIENTS)

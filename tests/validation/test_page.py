@@ -10,6 +10,7 @@ from traincast.validation.page import page
 from traincast.validation.shortcut import Difference
 from traincast.validation.targets import targets_of
 
+SETS = [name for name in WEIGHTS if not name.startswith(("product", "attention", "language"))]
 PUBLISHED = ("neusight", "habitat", "li", "roofline")
 
 
@@ -47,7 +48,7 @@ def hand_made(name, error):
 
 @pytest.fixture
 def sets():
-    return [hand_made(name, 0.125 if name in ("gemm", "elementwise") else 0.0625) for name in WEIGHTS]
+    return [hand_made(name, 0.125 if name in ("gemm", "elementwise") else 0.0625) for name in SETS]
 
 
 def test_what_is_reached_is_compared_with_what_was_promised(sets):
@@ -58,7 +59,7 @@ def test_what_is_reached_is_compared_with_what_was_promised(sets):
     assert targets["transformer inference, NVIDIA (NeuSight's mean)"].wanted == "mean ≤ 25.0 %"
     assert targets["transformer training, both, V100 (NeuSight's mean)"].n == 1
     assert targets["NVIDIA examples, bert, fp32 and tf32"].n == 4
-    assert targets["image models, all"].n == 16
+    assert targets["image models, all"].n == 24
     assert targets["p10 to p90, gemm"].reached == "100.0 %"
 
 

@@ -6,19 +6,18 @@ from functools import cache
 
 from traincast.hardware.catalog import find_device
 from traincast.hardware.device import Device
-from traincast.kernels.coefficients import shipped
+from traincast.kernels.coefficients import NEW_GENERATION, SAME_GENERATION, SAME_GPU, shipped
 
-# No row tells how much worse it gets; an error as large again is the least that honesty asks for.
-_NEW_ARCHITECTURE = 1.5
-_NEW_PRECISION = 1.3
+# No row tells how much worse it gets; an error three times as large is the least that honesty asks for.
 _CPU = 3.0
 _ACCELERATOR = 3.0  # a compiler of its own and other units: as far from what was measured as a CPU
-_MEASURED_PRECISIONS = ("fp32", "tf32", "amp-fp16")
 
 
-def is_fitted(device: Device) -> bool:
-    """Whether some fitted row ran on this very device."""
-    return device.name in shipped().provenance["devices"]
+def situation_of(device: Device) -> str:
+    """How near the fitted rows came to this device."""
+    if device.name in shipped().provenance["devices"]:
+        return SAME_GPU
+    return SAME_GENERATION if device.arch in fitted_architectures() else NEW_GENERATION
 
 
 @cache
@@ -27,7 +26,7 @@ def fitted_architectures() -> frozenset[str]:
     return frozenset(find_device(name).arch for name in shipped().provenance["devices"])
 
 
-def outside(device: Device, precision: str) -> tuple[float, tuple[str, ...]]:
+def outside(device: Device) -> tuple[float, tuple[str, ...]]:
     """By what factor errors are expected to be larger than held-out ones, and why."""
     factor, reasons = 1.0, []
     if device.kind == "cpu":
@@ -41,11 +40,9 @@ def outside(device: Device, precision: str) -> tuple[float, tuple[str, ...]]:
             f"{device.name} is no GPU that CUDA or ROCm runs on, and nothing like it was measured: this is a guess "
             "from the ceilings of its datasheet, good for an order of magnitude."
         )
-    elif device.arch not in fitted_architectures():
-        factor *= _NEW_ARCHITECTURE
-        generation = f"the generation {device.arch}" if device.arch else "its generation"
-        reasons.append(f"No GPU like {device.name} was measured ({generation}): the interval is wider.")
-    if precision not in _MEASURED_PRECISIONS:
-        factor *= _NEW_PRECISION
-        reasons.append(f"{precision} was never measured and is taken to run like amp-fp16: the interval is wider.")
+    elif situation_of(device) == NEW_GENERATION:
+        generation = f"of the generation {device.arch}" if device.arch else "of its generation"
+        reasons.append(
+            f"No GPU {generation} was measured: the interval is that of generations that a fit had not seen."
+        )
     return factor, tuple(reasons)

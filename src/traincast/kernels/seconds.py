@@ -11,13 +11,14 @@ from dataclasses import dataclass, fields, is_dataclass
 
 import numpy as np
 
+from traincast.kernels.attention import AttentionPlan, attention_plan, attention_seconds
 from traincast.kernels.ceilings import Ceilings
 from traincast.kernels.coefficients import IS_CONVOLUTION, IS_DEPTHWISE, IS_WEIGHT_GRADIENT, Coefficients
 from traincast.kernels.kernels_of import SIZE
 from traincast.kernels.shapes import WayShapes, way_shapes
 from traincast.kernels.tiles import Cutting, Pairs, Times, bytes_seconds, pairs_of, tile_seconds
 from traincast.kernels.ways import Kinds, by_definition, rates_of, winograd_apart, winograd_fused
-from traincast.kernels.work import FIRST_BYTES, Work
+from traincast.kernels.work import FIRST_BYTES, NORM_WORKS, Work
 from traincast.trace.graph import Floats, Ints
 
 _COMPUTE_SHARE = 0.7  # products whose compute time is more than this of their time are bound by compute
@@ -31,10 +32,14 @@ class Plan:
     others: Ints  # kernels that move bytes
     other_limits: Ceilings
     passes: Floats  # of others
+    turn_s: Floats  # of others: seconds for each unit of `b`, the turns that bytes do not explain
     products: Ints
     limits: Ceilings  # of products
     plain: Cutting  # of products
-    depthwise: Ints  # of products
+    attention: AttentionPlan
+    tuned_attention: AttentionPlan  # the same by the vendor's kernels for this generation
+    attending: Ints  # of products: those that are attention
+    depthwise: Ints
     recurrent: Ints
     relaid: Ints  # those that change the layout of images
     layout_passes: float
@@ -61,8 +66,10 @@ def array_bytes(value: object) -> int:
     return sum(array_bytes(getattr(value, one.name)) for one in fields(value)) if is_dataclass(value) else 0
 
 
-def plan_of(kinds: Kinds, limits: Ceilings, coefficients: Coefficients, *, layout: str, tf32: bool) -> Plan:
-    """For one device, or with ceilings that have one entry a kernel, each on its own."""
+def plan_of(
+    kinds: Kinds, limits: Ceilings, coefficients: Coefficients, *, layout: str, tf32: bool, attention: str = "eager"
+) -> Plan:
+    """For one device, or with ceilings that have one entry a kernel, each on its own. `attention`: whose kernels."""
     is_product = kinds.work < FIRST_BYTES
     others, products = np.flatnonzero(~is_product), np.flatnonzero(is_product)
     chosen, limits_of = kinds.select(products), limits.select(products)
@@ -74,6 +81,14 @@ def plan_of(kinds: Kinds, limits: Ceilings, coefficients: Coefficients, *, layou
     fused = winograd_fused(fast_plain, fast_limits, coefficients)
     apart = winograd_apart(fast_plain, fast_limits, coefficients)
     number = np.arange(len(fast))
+    attending = np.flatnonzero((chosen.work == Work.ATTENTION) | (chosen.work == Work.ATTENTION_BACKWARD))
+    peak = np.broadcast_to(rates.peak_flop_per_s, chosen.work.shape)[attending]
+    attention_by = {
+        kernels: attention_plan(
+            kinds, products[attending], limits_of.select(attending), coefficients, peak=peak, kernels=kernels
+        )
+        for kernels in {attention, "tuned"}
+    }
     ways = pairs_of(
         Cutting.join([plain, fused, apart]), limits_of.select(np.concatenate([np.arange(len(products)), fast, fast]))
     )
@@ -82,9 +97,13 @@ def plan_of(kinds: Kinds, limits: Ceilings, coefficients: Coefficients, *, layou
         others=others,
         other_limits=limits.select(others),
         passes=coefficients.passes[layout][kinds.work[others]],
+        turn_s=_turn_seconds(kinds.work[others], limits.select(others), coefficients),
         products=products,
         limits=limits_of,
         plain=plain,
+        attention=attention_by[attention],
+        tuned_attention=attention_by["tuned"],
+        attending=attending,
         depthwise=np.flatnonzero(IS_DEPTHWISE[chosen.work]),
         recurrent=np.flatnonzero(chosen.work == Work.RECURRENT),
         relaid=np.flatnonzero(rates.on_matrix & is_convolution & (chosen.item == 2) & (layout == "nchw")),
@@ -101,13 +120,25 @@ def plan_of(kinds: Kinds, limits: Ceilings, coefficients: Coefficients, *, layou
     )
 
 
+def _turn_seconds(work: Ints, limits: Ceilings, coefficients: Coefficients) -> Floats:
+    """Rows of norms, which all processors share; tensors of a list; waits of a loss, which one processor does all."""
+    forward, backward = (np.exp(coefficients[f"norm_row_clocks{end}"]) for end in ("", ".backward"))
+    is_backward = (work == Work.LAYER_NORM_BACKWARD) | (work == Work.RMS_NORM_BACKWARD)
+    row_s = np.where(is_backward, backward, forward) / limits.clocks_per_s
+    tensor_s = np.where(work == Work.OPTIMIZER, np.exp(coefficients["list_tensor_s"]), 0.0)
+    wait_s = np.where(work == Work.LABEL_LOSS, np.exp(coefficients["label_wait_s"]), tensor_s)
+    turn_s: Floats = np.where(np.isin(work, NORM_WORKS), row_s, wait_s)
+    return turn_s
+
+
 def kernel_seconds(plan: Plan, sizes: Floats) -> Times:
     """Times of all kernels. `sizes` has any leading axes, then SIZES, then one entry a kernel."""
     seconds = np.empty((*sizes.shape[:-2], sizes.shape[-1]))
     compute_s = np.zeros(seconds.shape)
     if len(plan.others):
         moved = sizes[..., SIZE["bytes"], plan.others]
-        seconds[..., plan.others] = bytes_seconds(moved * plan.passes, plan.other_limits)
+        turns_s = sizes[..., SIZE["b"], plan.others] * plan.turn_s
+        seconds[..., plan.others] = bytes_seconds(moved * plan.passes, plan.other_limits) + turns_s
     if len(plan.products):
         found = _product_seconds(plan, sizes)
         seconds[..., plan.products] = found.seconds
@@ -120,6 +151,10 @@ def kernel_seconds(plan: Plan, sizes: Floats) -> Times:
 def _product_seconds(plan: Plan, sizes: Floats) -> Times:
     """What transforms, changes of the layout and steps in time add to the products is not bound by compute."""
     times = _fastest_way(plan, sizes)
+    if len(plan.attending):
+        attended = attention_seconds(plan.attention, sizes)
+        times.seconds[..., plan.attending] = attended.seconds
+        times.compute_s[..., plan.attending] = attended.compute_s
     seconds, chosen = times.seconds, plan.depthwise
     if len(chosen):
         # Too few products a byte for tiles: the sum of what the scalar units and the memory need.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import weakref
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +42,12 @@ class KernelTable:
     @property
     def n_kernels(self) -> int:
         return len(self.kinds.work)
+
+    @cached_property
+    def n_runs(self) -> Floats:
+        """How often a step runs each kernel."""
+        used = self.op_kernels[self.op_kernels >= 0]
+        return np.bincount(used, minlength=self.n_kernels).astype(np.float64)
 
     def sizes(self, batch_sizes: Ints) -> Floats:
         """By batch size, size (SIZES) and kernel."""
@@ -92,6 +99,7 @@ def _build(graph: Graph) -> KernelTable:
             is_bf16=np.array([kernel.is_bf16 for kernel in distinct], dtype=bool),
             is_winograd=np.array([kernel.is_winograd for kernel in distinct], dtype=bool),
             is_unaligned=np.array([kernel.is_unaligned for kernel in distinct], dtype=bool),
+            is_masked=np.array([kernel.is_masked for kernel in distinct], dtype=bool),
             group_width=group_width(work, dict(zip(SIZES, probed[:, :, 0].T, strict=True))),
         ),
         coefficients=np.where(np.abs(coefficients) < 1e-6, 0.0, coefficients),

@@ -54,6 +54,7 @@ class Cutting:
     """How a library cuts such products on a device, whatever their number: one entry a kernel."""
 
     item_bytes: Floats
+    is_on_matrix: NDArray[np.bool_]
     reached_flop_per_s: Floats  # with full tiles
     least_depth: Floats  # of a part when k is split
     start_up: Floats  # as a length of k
@@ -99,16 +100,23 @@ def pairs_of(cutting: Cutting, limits: Ceilings) -> Pairs:
     kernel, tile = np.nonzero(_IS_OFFERED[cutting.tiling])
     cut, own = cutting.select(kernel), limits.select(kernel)
     tile_m, tile_n = _HEIGHT[tile], _WIDTH[tile]
+    l2 = np.where(cut.is_on_matrix, own.l2_matrix_tile_bytes_per_s, own.l2_tile_bytes_per_s)
     return Pairs(
         kernel=kernel,
         first=np.searchsorted(kernel, np.arange(len(cutting.tiling))),
         tile_m=tile_m,
         tile_n=tile_n,
         slowness_s=own.n_sm * _TILE_FLOP[tile] / cut.reached_flop_per_s * np.exp(-cut.loss * _HALVINGS[tile]),
-        cache_s=own.n_sm * (tile_m + tile_n) * cut.item_bytes / own.l2_tile_bytes_per_s,
+        cache_s=own.n_sm * (tile_m + tile_n) * cut.item_bytes / l2,
         cutting=cut,
         limits=own,
     )
+
+
+def quantised(waves: Floats) -> Floats:
+    """Waves with what the last, partly filled one costs: at least one, and hardly more than their number when many."""
+    last = (np.ceil(waves) - waves) * _QUANTISED_WAVES / (_QUANTISED_WAVES + waves)
+    return np.maximum(1.0, waves + last)
 
 
 def tile_seconds(shapes: Floats, pairs: Pairs) -> Times:
@@ -124,8 +132,7 @@ def tile_seconds(shapes: Floats, pairs: Pairs) -> Times:
     tiles = np.maximum(b, 1.0) * n_m * n_n
     split = np.minimum(np.maximum(limits.n_sm / tiles, 1.0), np.maximum(k / cut.least_depth, 1.0))
     waves = tiles * split / limits.n_sm
-    waves = np.maximum(1.0, waves + (np.ceil(waves) - waves) * _QUANTISED_WAVES / (_QUANTISED_WAVES + waves))
-    lengths = (waves + cut.lone) * (k / split + cut.start_up)
+    lengths = (quantised(waves) + cut.lone) * (k / split + cut.start_up)
     compute_s, cache_s = lengths * pairs.slowness_s, lengths * pairs.cache_s
     in_flight = limits.n_sm * _TILES_IN_FLIGHT_PER_SM
     rows = np.minimum(n_m, in_flight)

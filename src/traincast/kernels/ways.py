@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traincast.kernels.ceilings import Ceilings, within_power
+from traincast.kernels.ceilings import Ceilings, at_most, within_power
 from traincast.kernels.coefficients import (
     IS_CONVOLUTION,
     IS_DEPTHWISE,
@@ -29,10 +29,11 @@ class Kinds:
     """What kernels are, whatever the batch size. One entry a kernel."""
 
     work: Ints
-    item: Ints  # bytes of an element of the operands: 4, or 2 for fp16 and bf16
+    item: Ints  # bytes of an element of the operands: 4, 2 for fp16 and bf16, 1 for fp8
     is_bf16: NDArray[np.bool_]
     is_winograd: NDArray[np.bool_]  # 3 x 3 with stride 1: fewer products than its definition says
     is_unaligned: NDArray[np.bool_]  # operand rows that do not start at vector loads, channels that do not fill units
+    is_masked: NDArray[np.bool_]  # attention that leaves out pairs
     group_width: Floats  # channels of a group of a convolution's output
 
     def select(self, chosen: NDArray[Any]) -> Kinds:
@@ -47,8 +48,9 @@ def group_width(work: Ints, sizes: dict[str, Floats]) -> Floats:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Rates:
-    """Products a second with full tiles, and which kernels run on matrix units."""
+    """Products a second at most and with full tiles, and which kernels run on matrix units."""
 
+    peak_flop_per_s: Floats
     reached_flop_per_s: Floats
     on_matrix: NDArray[np.bool_]
 
@@ -60,7 +62,7 @@ def rates_of(kinds: Kinds, limits: Ceilings, coefficients: Coefficients, *, layo
     """
     rate, on_matrix = _peaks(kinds, limits, tf32=tf32)
     efficiency = _efficiency(kinds, limits, coefficients, on_matrix, layout)
-    matrix_power = limits.matrix_power_flop_per_s * np.where(kinds.item == 2, 1.0, 0.5)
+    matrix_power = limits.matrix_power_flop_per_s * 2.0 / kinds.item  # energy grows with the bits of the operands
     power = np.where(on_matrix, matrix_power, limits.simt_power_flop_per_s)
     # Scalar units suffer from odd rows only where both operands lie along k, as in linear layers.
     suffers = kinds.is_unaligned & (on_matrix | (kinds.work == Work.LINEAR)) & ~IS_GROUPED[kinds.work]
@@ -69,7 +71,9 @@ def rates_of(kinds: Kinds, limits: Ceilings, coefficients: Coefficients, *, layo
     saves = kinds.is_winograd & ~on_matrix & IS_WEIGHT_GRADIENT[kinds.work]
     instructions = suffers * (unaligned + coefficients["pascal_unaligned"] * old)
     instructions = instructions + coefficients["winograd.weight"] * saves
-    return Rates(within_power(rate * np.exp(efficiency), power) * np.exp(instructions), on_matrix)
+    # Tiles of groups are padded with products that nobody counts: only theirs may seem to pass the peak.
+    reached = np.where(IS_GROUPED[kinds.work], rate * np.exp(efficiency), at_most(rate * np.exp(efficiency), rate))
+    return Rates(rate, within_power(reached, power, coefficients) * np.exp(instructions), on_matrix)
 
 
 def _peaks(kinds: Kinds, limits: Ceilings, *, tf32: bool) -> tuple[Any, NDArray[np.bool_]]:
@@ -77,9 +81,10 @@ def _peaks(kinds: Kinds, limits: Ceilings, *, tf32: bool) -> tuple[Any, NDArray[
     matrix = np.where(
         kinds.item == 2,
         np.where(kinds.is_bf16, limits.bf16_flop_per_s, limits.fp16_flop_per_s),
-        limits.tf32_flop_per_s if tf32 else 0.0,
+        np.where(kinds.item == 1, limits.fp8_flop_per_s, limits.tf32_flop_per_s if tf32 else 0.0),
     )
-    on_matrix = (matrix > limits.simt_flop_per_s) & ~IS_DEPTHWISE[kinds.work] & (kinds.item <= 4)
+    # As fast is fast enough: matrix units take less energy (GeForce has the same rate for tf32 and plain fp32).
+    on_matrix = (matrix >= limits.simt_flop_per_s) & ~IS_DEPTHWISE[kinds.work] & (kinds.item <= 4)
     return np.where(on_matrix, matrix, limits.simt_flop_per_s), on_matrix
 
 
@@ -89,7 +94,9 @@ def _efficiency(
     """Logarithm of the share of the peak that full tiles reach where power allows it."""
     efficiency = coefficients.efficiency[layout][on_matrix.astype(np.int64), kinds.work]
     old = np.asarray(limits.is_pascal) * ~on_matrix * (kinds.work != Work.BATCHED)
-    efficiency = efficiency + coefficients["pascal"] * old
+    wide = np.exp(coefficients["matrix_width"]) * np.log2(np.asarray(limits.matrix_width) / 1024.0)
+    amd = coefficients["amd"] * np.asarray(limits.is_amd)  # its fp32 products run on matrix units, too
+    efficiency = efficiency + coefficients["pascal"] * old + amd - wide * on_matrix
     is_grouped = IS_GROUPED[kinds.work]
     if is_grouped.any():
         doublings = np.log2(np.clip(kinds.group_width, 1.0, 256.0) / 16.0)
@@ -121,6 +128,7 @@ def by_definition(kinds: Kinds, rates: Rates, limits: Ceilings, coefficients: Co
     lone = np.where(is_scalar_convolution, coefficients["lone.convolution"], coefficients.by_unit("lone")[unit])
     return Cutting(
         item_bytes=kinds.item.astype(np.float64),
+        is_on_matrix=on_matrix,
         reached_flop_per_s=rates.reached_flop_per_s,
         least_depth=np.exp(least_depth),
         start_up=np.exp(start_up + coefficients["k_overhead.convolution"] * is_scalar_convolution),
@@ -139,9 +147,10 @@ def winograd_fused(plain: Cutting, limits: Ceilings, coefficients: Coefficients)
     channel a tile of 32 patches loads 10 x 18 pixels and 9 x 32 weights, not the 16 x (32 + 32) that it multiplies.
     """
     power = limits.simt_power_flop_per_s * np.exp(-coefficients["winograd.energy"])
-    reached = within_power(limits.simt_flop_per_s * np.exp(coefficients["winograd.fused"]), power)
+    reached = within_power(limits.simt_flop_per_s * np.exp(coefficients["winograd.fused"]), power, coefficients)
     return Cutting(
         item_bytes=plain.item_bytes * ((10 * 18 + 9 * 32) / (16 * (32 + 32))),
+        is_on_matrix=plain.is_on_matrix,
         reached_flop_per_s=np.broadcast_to(reached, plain.loss.shape),
         least_depth=np.full_like(plain.least_depth, np.inf),
         start_up=np.full_like(plain.start_up, np.exp(coefficients["winograd.fused_start_up"])),
@@ -154,7 +163,7 @@ def winograd_fused(plain: Cutting, limits: Ceilings, coefficients: Coefficients)
 def winograd_apart(plain: Cutting, limits: Ceilings, coefficients: Coefficients) -> Cutting:
     """Patches of 4 x 4 outputs need 36 products instead of 144, between transforms that are kernels of their own."""
     reached = within_power(
-        limits.simt_flop_per_s * np.exp(coefficients["winograd.apart"]), limits.simt_power_flop_per_s
+        limits.simt_flop_per_s * np.exp(coefficients["winograd.apart"]), limits.simt_power_flop_per_s, coefficients
     )
     return replace(
         plain,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,9 @@ from traincast.errors import InputError
 from traincast.kernels.kernels_of import SIZES
 from traincast.kernels.refit.block import Block, Kernels
 from traincast.kernels.refit.folders import check_folders
-from traincast.kernels.refit.model_rows import Step, lambda_steps, model_block, neusight_steps, timm_steps
-from traincast.kernels.refit.sets import all_op_blocks
+from traincast.kernels.refit.model_rows import Step, model_block
+from traincast.kernels.refit.modern_sets import modern_blocks
+from traincast.kernels.refit.sets import all_op_blocks, model_steps
 from traincast.trace.graph import Floats
 from traincast.validation.block_file import read_block, write_block
 from traincast.validation.fingerprint import fingerprint
@@ -27,15 +28,19 @@ _N_CHECKED = 2  # rows of a stored block that are lowered again: traces may be o
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Blocks:
-    """Ops and whole models; `extra` has, for every block of models, columns of methods that read the graph."""
+    """Ops and whole models; `extra` has, for every block of models, columns of methods that read the graph.
+
+    `modern` teach the fit besides: products, attention and language models, which have a page of their own.
+    """
 
     ops: tuple[Block, ...]
     models: tuple[Block, ...]
     extra: dict[str, dict[str, Floats]]
+    modern: tuple[Block, ...] = ()
 
     @property
     def all(self) -> tuple[Block, ...]:
-        return self.ops + self.models
+        return self.ops + self.models + self.modern
 
 
 def load_blocks(data: Path, traces: Path) -> Blocks:
@@ -47,19 +52,7 @@ def load_blocks(data: Path, traces: Path) -> Blocks:
         models.append(block)
         extra[name] = columns
     ops = [block for _ in tracked(["ops"], "Reading op timings") for block in all_op_blocks(data)]
-    return Blocks(tuple(ops), tuple(models), extra)
-
-
-def model_steps(data: Path) -> Iterator[tuple[str, list[Step]]]:
-    """Steps by set, under the names that `kernels.refit.sets` gives them."""
-    for mode in ("train", "inference"):
-        steps = list(timm_steps(data, mode))
-        for layout in ("nchw", "nhwc"):
-            yield f"timm {mode} {layout}", [step for step in steps if step.layout == layout]
-    yield "transformers fp32", list(neusight_steps(data))
-    examples = list(lambda_steps(data))
-    for precision in ("fp32", "tf32", "amp-fp16"):
-        yield f"nvidia examples {precision}", [step for step in examples if step.tags["precision"] == precision]
+    return Blocks(tuple(ops), tuple(models), extra, tuple(modern_blocks(data, traces)))
 
 
 def _load_model_block(name: str, steps: Sequence[Step], traces: Path) -> tuple[Block, dict[str, Floats]]:

@@ -24,7 +24,7 @@ FILE = "folds.json"
 
 def problem_of(blocks: Blocks) -> Problem:
     """The rows that the shipped coefficients are fitted to, with what each set counts for."""
-    rows = (*(sample_ops(block) for block in blocks.ops), *blocks.models)
+    rows = (*(sample_ops(block) for block in blocks.ops), *blocks.models, *blocks.modern)
     return Problem(rows, tuple(WEIGHTS[block.name] for block in rows))
 
 

@@ -86,7 +86,7 @@ def measured_layer_set(layers: LayerCalls, splits: Sequence[Split], fits: Sequen
             method=NO_LIBRARY,
             left_out="GPU",
             seconds=older_s,
-            log_sd=step_log_sd_of(block, shipped(), older_s),
+            log_sd=step_log_sd_of(block, shipped(), older_s, "GPU"),
         ),
     ]
     predictions += _baselines(calls)

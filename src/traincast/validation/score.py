@@ -122,16 +122,14 @@ def measured_models(
     block: Block, extra: dict[str, Floats], splits: Sequence[Split], fits: Sequence[Coefficients]
 ) -> MeasuredSet:
     """Whole steps. Image models ran on one GPU only, so families judge them first; the others, GPUs."""
-    log_sd = log_sd_of(block, shipped())
     is_timm = block.name.startswith("timm")
     kinds: tuple[Kind, Kind] = ("family", "GPU") if is_timm else ("GPU", "family")
+    seconds_by: dict[str, Floats] = {kind: held_out(block, splits, fits, kind) for kind in kinds}
+    seconds_by["nothing"] = block.predict(shipped().coefficients)
     ours = [
-        Prediction(method=OURS, left_out=kind, seconds=held_out(block, splits, fits, kind), log_sd=log_sd)
-        for kind in kinds
+        Prediction(method=OURS, left_out=kind, seconds=seconds, log_sd=log_sd_of(block, shipped(), kind))
+        for kind, seconds in seconds_by.items()
     ]
-    ours.append(
-        Prediction(method=OURS, left_out="nothing", seconds=block.predict(shipped().coefficients), log_sd=log_sd)
-    )
     learn = np.ones(block.n_rows, dtype=bool)
     paleo = paleo_fit(extra["paleo_scaled_s"], extra["paleo_update_s"], block.observed_s)
     paleo_s = left_out_fits(units_of(block.tags, kinds[0]), learn, paleo)

@@ -7,9 +7,9 @@ import pytest
 
 import traincast as tc
 from traincast.api.models import load_model
+from traincast.kernels.refit.modern.e2e_files import example_steps, image_rows
+from traincast.kernels.refit.modern.language_files import row_of
 from traincast.validation.modern.asking import ask
-from traincast.validation.modern.e2e_files import example_steps, image_rows
-from traincast.validation.modern.language_files import row_of
 from traincast.validation.modern.scored_rows import of_examples
 
 

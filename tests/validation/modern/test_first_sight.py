@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from traincast.errors import InputError
+from traincast.kernels.refit.modern.language_files import row_of
 from traincast.validation.modern.asking import Answer
 from traincast.validation.modern.constants import constants_of
-from traincast.validation.modern.language_files import row_of
 from traincast.validation.modern.repeats import language_repeats, repeats_of
 from traincast.validation.modern.scored_rows import FileCount, ScoredRows, language_set, of_language
 from traincast.validation.modern.sight_page import page, section

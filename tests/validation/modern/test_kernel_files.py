@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from traincast.kernels.coefficients import shipped
+from traincast.kernels.refit.modern import eager_ops
+from traincast.kernels.refit.modern.cudnn_file import cudnn_rows
+from traincast.kernels.refit.modern.devices import known_device
+from traincast.kernels.refit.modern.kernel_files import lone_log_sd
+from traincast.kernels.refit.modern.kernel_row import ask_anyway, askable, block_of, moved, product, reasons
+from traincast.kernels.refit.modern.liger_file import liger_rows
+from traincast.kernels.refit.modern.product_files import ceiling_rows, misc_rows, xla_rows
 from traincast.kernels.work import Work
-from traincast.validation.modern import eager_ops
-from traincast.validation.modern.cudnn_file import cudnn_rows
-from traincast.validation.modern.devices import known_device
-from traincast.validation.modern.kernel_files import lone_log_sd
-from traincast.validation.modern.kernel_row import ask_anyway, askable, block_of, moved, product, reasons
-from traincast.validation.modern.liger_file import liger_rows
-from traincast.validation.modern.product_files import ceiling_rows, misc_rows, xla_rows
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_liger_kernels_are_not_asked_but_can_be_taught_and_memory_rows_have_no_s
     eager, fused, memory = liger_rows(data)
 
     assert askable([eager, fused, memory]) == [eager]
-    assert [call.work for call in fused.calls] == [Work.LAYER_NORM]
+    assert [call.work for call in fused.calls] == [Work.TUNED_NORM]
     assert fused.calls[0].bytes == 2 * 2 * 2048 * 4096 < sum(call.bytes for call in eager.calls)
     assert memory.memory_bytes == 64 * 2**20
     assert np.isnan(memory.seconds)

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from traincast.validation.modern.architecture import architecture_of
+from traincast.kernels.refit.modern.architecture import architecture_of
+from traincast.kernels.refit.modern.language_files import row_of
 from traincast.validation.modern.asking import NO_TRACE, ask_all
-from traincast.validation.modern.language_files import row_of
 
 
 def test_parameters_of_llama_3_8b_are_what_its_authors_count(llama):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,31 @@ from typing import Any
 import numpy as np
 
 from traincast.errors import InputError
-from traincast.kernels.coefficients import ERROR_GROUPS, NAMES, Coefficients, Fitted, shipped
+from traincast.kernels.coefficients import (
+    ERROR_GROUPS,
+    NAMES,
+    NEW_GENERATION,
+    SAME_GENERATION,
+    SAME_GPU,
+    Coefficients,
+    Fitted,
+    shipped,
+)
 from traincast.kernels.refit.block import Block
 from traincast.kernels.refit.fit import Problem, fit
 from traincast.kernels.refit.folders import USUAL_TRACES, check_folders
-from traincast.kernels.refit.folds import Fold, device_folds, family_folds, fit_folds, held_out
+from traincast.kernels.refit.folds import (
+    Fold,
+    device_folds,
+    family_folds,
+    fit_folds,
+    generation_folds,
+    held_out,
+    source_folds,
+)
+from traincast.kernels.refit.modern_sets import modern_blocks
 from traincast.kernels.refit.sets import WEIGHTS, all_op_blocks, model_blocks, sample_ops
-from traincast.kernels.refit.spread import group_shares, kernel_log_sd, situation_of, step_log_sds
+from traincast.kernels.refit.spread import group_shares, kernel_log_sd, step_log_sds
 from traincast.report.files import write_file
 from traincast.trace.graph import Floats
 
@@ -49,41 +68,55 @@ def main() -> None:
     except InputError as error:
         parser.error(str(error))
     ops = all_op_blocks(arguments.data)
-    models = list(model_blocks(arguments.data, arguments.traces))
-    result = refit(ops, models, start=None if arguments.from_prior else _shipped_or_none(), n_steps=arguments.steps)
+    steps = list(model_blocks(arguments.data, arguments.traces))
+    modern = list(modern_blocks(arguments.data, arguments.traces))
+    sets = Sets(ops, [*steps, *(b for b in modern if is_step(b))], [b for b in modern if not is_step(b)])
+    result = refit(sets, start=None if arguments.from_prior else _shipped_or_none(), n_steps=arguments.steps)
     text = json.dumps(result, indent=1) + "\n"
     if arguments.write:
         write_file(Path(__file__).parents[2] / "data" / "kernels" / "coefficients.json", text)
     sys.stdout.write(json.dumps(result["provenance"], indent=1) + "\n")
 
 
-def refit(ops: list[Block], models: list[Block], *, start: Coefficients | None, n_steps: int) -> dict[str, Any]:
+@dataclass(frozen=True, eq=False, slots=True)
+class Sets:
+    """All that is fitted: lone ops with the floor of their machine, steps of whole models, lone modern kernels."""
+
+    ops: list[Block]
+    steps: list[Block]
+    kernels: list[Block]
+
+
+def is_step(block: Block) -> bool:
+    return block.n_dispatched is not None
+
+
+def refit(sets: Sets, *, start: Coefficients | None, n_steps: int) -> dict[str, Any]:
     """The contents of the shipped file: values, spread on held-out rows, provenance."""
-    blocks = [*(sample_ops(block) for block in ops), *models]
+    blocks = [*(sample_ops(block) for block in sets.ops), *sets.steps, *sets.kernels]
     problem = Problem(tuple(blocks), tuple(WEIGHTS[block.name] for block in blocks))
     fitted = fit(problem, start=start, n_steps=n_steps)
-    folds, by_family = device_folds(blocks), family_folds(blocks)
-    fits = fit_folds(problem, fitted, [*folds, *by_family])
-    device_fits, family_fits = fits[: len(folds)], fits[len(folds) :]
+    folds = {
+        SAME_GPU: [*family_folds(blocks), *source_folds(blocks)],
+        SAME_GENERATION: device_folds(blocks),
+        NEW_GENERATION: generation_folds(blocks),
+    }
+    every = [fold for listed in folds.values() for fold in listed]
+    fits = dict(zip((fold.name for fold in every), fit_folds(problem, fitted, every), strict=True))
     # Rows at the floor tell nothing about kernels: they are neither scored nor part of the spread.
-    op_errors = {block.name: _log_errors(block, folds, device_fits)[~block.tags["is_floor"]] for block in ops}
-    model_errors = [
-        _log_errors(block, by_family, family_fits)
-        if block.name.startswith("timm")
-        else _log_errors(block, folds, device_fits)
-        for block in models
+    op_errors = {
+        block.name: _log_errors(block, folds[SAME_GENERATION], fits)[~block.tags["is_floor"]] for block in sets.ops
+    }
+    held_out_errors = [
+        (situation, block, _log_errors(block, listed, fits))
+        for situation, listed in folds.items()
+        for block in sets.steps
     ]
-    shares = [group_shares(block, fitted) for block in models]
-    situations = [situation_of(block) for block in models]
-    step = step_log_sds(model_errors, shares, [WEIGHTS[block.name] for block in models], situations)
     kernel = {group: kernel_log_sd(op_errors[_OP_SETS.get(group, "convolution")]) for group in ERROR_GROUPS}
     return {
         "values": {name: round(fitted[name], 5) for name in NAMES},
         "log_sd": {
-            "step": {
-                situation: {name: round(value, 4) for name, value in by_group.items()}
-                for situation, by_group in step.items()
-            },
+            "step": _step_log_sds(held_out_errors, fitted),
             "kernel": {name: round(value, 4) for name, value in kernel.items()},
         },
         "provenance": {
@@ -91,11 +124,35 @@ def refit(ops: list[Block], models: list[Block], *, start: Coefficients | None, 
             "date": datetime.now(UTC).date().isoformat(),
             "rows": {block.name: block.n_rows for block in blocks},
             "devices": sorted({str(name) for block in blocks for name in block.tags["device"]}),
-            "held_out_percent": {
-                name: _score(errors)
-                for name, errors in [*op_errors.items(), *zip([b.name for b in models], model_errors, strict=True)]
+            "held_out_percent": {name: _score(errors) for name, errors in op_errors.items()}
+            | {
+                f"{block.name}, {situation}": _score(errors[np.isfinite(errors)])
+                for situation, block, errors in held_out_errors
+                if np.isfinite(errors).any()
+            }
+            | {
+                f"{block.name}, {situation}": _score(_log_errors(block, folds[situation], fits))
+                for block in sets.kernels
+                for situation in (NEW_GENERATION,)
             },
         },
+    }
+
+
+def _step_log_sds(
+    held_out_errors: list[tuple[str, Block, Floats]], fitted: Coefficients
+) -> dict[str, dict[str, float]]:
+    """By situation and group. Every set counts alike: coverage is to hold on the average over sources."""
+    errors, shares, situations = [], [], []
+    for situation, block, found in held_out_errors:
+        known = np.isfinite(found)
+        if known.any():
+            errors.append(found[known])
+            shares.append(group_shares(block, fitted)[known])
+            situations.append(situation)
+    step = step_log_sds(errors, shares, [1.0] * len(errors), situations)
+    return {
+        situation: {name: round(value, 4) for name, value in by_group.items()} for situation, by_group in step.items()
     }
 
 
@@ -108,10 +165,9 @@ def _shipped_or_none() -> Coefficients | None:
     return known.coefficients
 
 
-def _log_errors(block: Block, folds: list[Fold], fits: list[Coefficients]) -> Floats:
-    errors = np.log(held_out(block, folds, fits) / block.observed_s)
-    if not np.isfinite(errors).all():
-        raise InputError(f"Some rows of '{block.name}' are in no fold: every row needs a GPU or a family.")
+def _log_errors(block: Block, folds: list[Fold], fits: dict[str, Coefficients]) -> Floats:
+    """Not a number where no fold leaves the row out."""
+    errors: Floats = np.log(held_out(block, folds, [fits[fold.name] for fold in folds]) / block.observed_s)
     return errors
 
 

@@ -17,7 +17,7 @@ from traincast.kernels.seconds import kernel_seconds, plan_of
 from traincast.kernels.ways import Kinds, group_width
 from traincast.trace.graph import Floats, Ints
 
-_FLAGS = ("work", "item", "is_bf16", "is_winograd", "is_unaligned")
+FLAGS = ("work", "item", "is_bf16", "is_winograd", "is_unaligned", "is_masked")
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
@@ -29,11 +29,12 @@ class Kernels:
     is_bf16: NDArray[np.bool_]
     is_winograd: NDArray[np.bool_]
     is_unaligned: NDArray[np.bool_]
+    is_masked: NDArray[np.bool_]
     sizes: dict[str, Floats]
 
     @property
     def kinds(self) -> Kinds:
-        flags = {name: getattr(self, name) for name in _FLAGS}
+        flags = {name: getattr(self, name) for name in FLAGS}
         return Kinds(**flags, group_width=group_width(self.work, self.sizes))
 
     @property
@@ -43,7 +44,7 @@ class Kernels:
 
     def select(self, chosen: NDArray[Any]) -> Kernels:
         sizes = {name: value[chosen] for name, value in self.sizes.items()}
-        return Kernels(**{name: getattr(self, name)[chosen] for name in _FLAGS}, sizes=sizes)
+        return Kernels(**{name: getattr(self, name)[chosen] for name in FLAGS}, sizes=sizes)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -67,9 +68,11 @@ class Block:
     tags: dict[str, NDArray[Any]]
     layout: str = "nchw"
     tf32: bool = False
+    attention: str = "eager"  # whose kernels: PyTorch's own, or the vendor's tuned ones
     floor_power: float = 1.5
     idle_s: float = 0.0  # rest between kernels, in which a board at its power limit recovers
     n_dispatched: Floats | None = None  # ops of a queue of kernels, which hides their dispatch; None: lone calls
+    is_cold: NDArray[np.bool_] | None = None  # one a kernel: the cache was cleared before it; None: of no kernel
 
     @property
     def n_rows(self) -> int:
@@ -86,7 +89,9 @@ class Block:
     def kernel_seconds(self, coefficients: Coefficients) -> Floats:
         """Seconds of every kernel, once."""
         limits = self._limits(coefficients)
-        plan = plan_of(self.kernels.kinds, limits, coefficients, layout=self.layout, tf32=self.tf32)
+        plan = plan_of(
+            self.kernels.kinds, limits, coefficients, layout=self.layout, tf32=self.tf32, attention=self.attention
+        )
         return kernel_seconds(plan, self.kernels.stacked_sizes).seconds
 
     def _limits(self, coefficients: Coefficients) -> Ceilings:
@@ -98,7 +103,10 @@ class Block:
         }
         busy_s = np.maximum(self.kernels.sizes["flop"] / columns["simt_flop_per_s"], 1e-9)
         columns["tdp_w"] = columns["tdp_w"] * (1.0 + self.idle_s / busy_s)
-        return ceilings(DeviceFigures(**columns), coefficients)
+        limits = ceilings(DeviceFigures(**columns), coefficients)
+        if self.is_cold is None:
+            return limits
+        return replace(limits, l2_reach_bytes=np.where(self.is_cold, 0.0, limits.l2_reach_bytes))
 
     def take(self, rows: NDArray[np.bool_]) -> Block:
         """Some of the rows."""
@@ -113,6 +121,7 @@ class Block:
             observed_s=self.observed_s[rows],
             floor_s=self.floor_s[rows],
             n_dispatched=None if self.n_dispatched is None else self.n_dispatched[rows],
+            is_cold=None if self.is_cold is None else self.is_cold[kept],
             tags={name: values[rows] for name, values in self.tags.items()},
         )
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from traincast.kernels.coefficients import NAMES, PRIORS, Coefficients, prior_coefficients
 from traincast.kernels.refit.block import Block, residuals
+from traincast.kernels.refit.reach import reaching
 from traincast.trace.graph import Floats
 
 _SCALE = 0.1  # residuals beyond this count linearly: outliers must not lead
@@ -40,13 +41,19 @@ class Problem:
         return np.concatenate([self._scales * rows, prior])
 
     def jacobian(self, point: Floats) -> Floats:
-        base = self.errors(point)
-        columns = []
-        for number in range(len(point)):
-            moved = point.copy()
-            moved[number] += _STEP
-            columns.append((self.errors(moved) - base) / _STEP)
-        return np.stack(columns, axis=1)
+        """By differences, block by block, with the coefficients that can move a block."""
+        rows, start = np.zeros((len(self._scales) + len(point), len(point))), 0
+        for block in self.blocks:
+            base = _robust(residuals(block, as_coefficients(point)))
+            for number in reaching(block):
+                moved = point.copy()
+                moved[number] += _STEP
+                slope = (_robust(residuals(block, as_coefficients(moved))) - base) / _STEP
+                rows[start : start + block.n_rows, number] = slope
+            start += block.n_rows
+        rows[:start] *= self._scales[:, None]
+        rows[start:] = np.diag(np.sqrt(_PRIOR_ROWS) * _SCALE / _SDS)
+        return rows
 
 
 def as_coefficients(point: Floats) -> Coefficients:
@@ -78,10 +85,11 @@ def fit_without(
     compares some with full refits.
     """
     kept = np.concatenate([~rows for rows in left_out] + [np.ones(len(NAMES), dtype=bool)])
-    slopes = jacobian[kept]
+    slopes = jacobian[kept] * _SDS
+    normal = slopes.T @ slopes  # well conditioned: every coefficient has its prior in it
     point = as_point(fitted)
     for _ in range(n_steps):
-        step, *_ = np.linalg.lstsq(slopes * _SDS, -problem.errors(point)[kept], rcond=None)
+        step = np.linalg.solve(normal, -slopes.T @ problem.errors(point)[kept])
         point = point + np.clip(step, -1.0, 1.0) * _SDS
     return as_coefficients(point)
 

@@ -10,9 +10,14 @@ from traincast.errors import InputError
 USUAL_TRACES = Path.home() / ".cache" / "traincast" / "traces"
 _DATA_FILES = (
     "e2e/lambda.csv",
+    "e2e/lambda_newer_gpus.csv",
     "e2e/neusight.csv",
     "e2e/timm_infer_rtx3090.csv",
+    "e2e/timm_infer_rtx4090.csv.gz",
     "e2e/timm_train_rtx3090.csv",
+    "modern/gemm_xla.csv.gz",
+    "modern/kernels_cudnn.csv.gz",
+    "modern/llm_foundry.csv.gz",
     "ops/conv.csv.gz",
     "ops/elementwise.csv.gz",
     "ops/elementwise_amd.csv.gz",

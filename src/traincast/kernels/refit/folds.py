@@ -8,12 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from traincast.hardware.catalog import find_device
 from traincast.kernels.coefficients import Coefficients
 from traincast.kernels.refit.block import Block
-from traincast.kernels.refit.fit import Problem, fit_without
+from traincast.kernels.refit.fit import Problem, as_point, fit_without
 from traincast.trace.graph import Floats
 
 _N_FAMILY_FOLDS = 8
+_N_STEPS = 5  # a whole generation moves the fit further than one GPU does
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +23,7 @@ class Fold:
     """A name, and what makes a row part of it."""
 
     name: str
-    tag: str  # "device" or "family"
+    tag: str  # "device", "family" or "source"
     values: tuple[str, ...]
 
     def rows(self, block: Block) -> NDArray[np.bool_]:
@@ -35,6 +37,22 @@ def device_folds(blocks: Sequence[Block]) -> list[Fold]:
     return [Fold(f"without {name}", "device", (name,)) for name in names]
 
 
+def generation_folds(blocks: Sequence[Block]) -> list[Fold]:
+    """All GPUs of a chip generation together: what a new generation gets."""
+    devices = sorted({str(name) for block in blocks for name in block.tags["device"]})
+    generations = sorted({find_device(name).arch for name in devices})
+    return [
+        Fold(f"without {arch}", "device", tuple(name for name in devices if find_device(name).arch == arch))
+        for arch in generations
+    ]
+
+
+def source_folds(blocks: Sequence[Block]) -> list[Fold]:
+    """Whole sources of language-model runs: what another team's stack gets on a GPU that was measured."""
+    names = sorted({str(name) for b in blocks if b.name.startswith("language") for name in b.tags["source"]})
+    return [Fold(f"without {name}", "source", (name,)) for name in names]
+
+
 def family_folds(blocks: Sequence[Block]) -> list[Fold]:
     """Families of image models in a few folds, so that no model is predicted by a fit that saw its family."""
     names = sorted({str(name) for b in blocks if b.name.startswith("timm") for name in b.tags["family"]})
@@ -46,9 +64,10 @@ def family_folds(blocks: Sequence[Block]) -> list[Fold]:
 
 def fit_folds(problem: Problem, fitted: Coefficients, folds: Sequence[Fold]) -> list[Coefficients]:
     """The fit without each fold."""
-    point_jacobian = problem.jacobian(np.array([*fitted.values.values()]))
+    jacobian = problem.jacobian(as_point(fitted))
     return [
-        fit_without(problem, fitted, point_jacobian, [fold.rows(block) for block in problem.blocks]) for fold in folds
+        fit_without(problem, fitted, jacobian, [fold.rows(block) for block in problem.blocks], n_steps=_N_STEPS)
+        for fold in folds
     ]
 
 

@@ -14,12 +14,11 @@ from traincast.kernels.layerwise.rows import LayerRows
 from traincast.kernels.library_factors import Chip, Factors, library_seconds
 from traincast.kernels.library_traits import Traits, traits_of
 from traincast.kernels.lone_layer import lone_layer_graph
-from traincast.kernels.refit.block import Block, Kernels
+from traincast.kernels.refit.block import FLAGS, Block, Kernels
 from traincast.kernels.refit.layer_rows import is_host, layer_of
 from traincast.kernels.table import kernel_table
 from traincast.trace.graph import Floats, Graph, Ints
 
-FLAGS = ("work", "item", "is_bf16", "is_winograd", "is_unaligned")
 OfCall = Callable[[Graph, int], dict[str, float]]  # what else to find out about the graph of a row
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from traincast.errors import InputError
 from traincast.hardware.catalog import find_device
 from traincast.kernels.kernels_of import SIZES
-from traincast.kernels.refit.block import Block, Kernels
+from traincast.kernels.refit.block import FLAGS, Block, Kernels
 from traincast.kernels.refit.op_rows import read_rows
 from traincast.kernels.table import KernelTable, kernel_table
 from traincast.trace.file import read_trace
@@ -55,7 +55,7 @@ def model_block(name: str, steps: Sequence[Step], traces: Path) -> Block:
     return Block(
         name=name,
         kernels=Kernels(
-            **{key: joined[key] for key in ("work", "item", "is_bf16", "is_winograd", "is_unaligned")},
+            **{key: joined[key] for key in FLAGS},
             sizes={key: joined[key] for key in SIZES},
         ),
         row=joined["row"],
@@ -88,7 +88,7 @@ def _kernels_of_step(graph: Graph, step: Step, row: int) -> dict[str, Any]:
     count = np.bincount(used[used >= 0], minlength=table.n_kernels).astype(float)
     runs = count > 0
     sizes = dict(zip(SIZES, table.sizes(np.array([step.batch_size]))[0][:, runs], strict=True))
-    flags = {key: getattr(table.kinds, key)[runs] for key in ("work", "item", "is_bf16", "is_winograd", "is_unaligned")}
+    flags = {key: getattr(table.kinds, key)[runs] for key in FLAGS}
     if step.is_apex:
         flags["is_bf16"] = np.zeros_like(flags["is_bf16"])
     n_ops = float((~table.is_silent[in_phase]).sum())

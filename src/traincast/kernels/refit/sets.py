@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from traincast.kernels.coefficients import LAYOUTS
 from traincast.kernels.refit.block import Block
-from traincast.kernels.refit.model_rows import lambda_steps, model_block, neusight_steps, timm_steps
+from traincast.kernels.refit.model_rows import Step, lambda_steps, model_block, neusight_steps, timm_steps
+from traincast.kernels.refit.modern.e2e_files import example_steps, image_rows
 from traincast.kernels.refit.op_rows import op_blocks
 
 # Thousands of rows of one machine are not thousands of independent facts: a set counts for this many rows.
@@ -22,27 +24,44 @@ WEIGHTS = {
     "timm train nhwc": 1500.0,
     "timm inference nchw": 700.0,
     "timm inference nhwc": 700.0,
+    "timm inference RTX-4090 nchw": 700.0,
+    "timm inference RTX-4090 nhwc": 700.0,
     "transformers fp32": 600.0,
     "nvidia examples fp32": 400.0,
     "nvidia examples tf32": 400.0,
     "nvidia examples amp-fp16": 800.0,
+    "products B200": 400.0,
+    "products H100-SXM5-80GB": 400.0,
+    "product ceilings": 300.0,
+    "attention": 400.0,
+    "language kernels, eager": 300.0,
+    "language kernels, tuned": 150.0,
+    "language models llm-foundry": 1200.0,
+    "language models internevo": 100.0,
 }
 _ROWS_PER_OP = 600
 _ELEMENTWISE_ROWS_PER_OP = 100
 
 
-def model_blocks(data: Path, traces: Path) -> Iterator[Block]:
-    """Whole models: image models on one GPU, transformers on seven, NVIDIA's examples on twenty."""
+def model_steps(data: Path) -> Iterator[tuple[str, list[Step]]]:
+    """Whole models by set: image models on two GPUs, transformers on seven, NVIDIA's examples on two dozen."""
     for mode in ("train", "inference"):
         steps = list(timm_steps(data, mode))
-        for layout in ("nchw", "nhwc"):
-            chosen = [step for step in steps if step.layout == layout]
-            yield model_block(f"timm {mode} {layout}", chosen, traces)
-    yield model_block("transformers fp32", list(neusight_steps(data)), traces)
-    examples = list(lambda_steps(data))
+        for layout in LAYOUTS:
+            yield f"timm {mode} {layout}", [step for step in steps if step.layout == layout]
+    newer = image_rows(data)
+    for layout in LAYOUTS:
+        chosen = [row.step for row in newer if row.set_name == f"eager {layout}, PyTorch 2.4"]
+        yield f"timm inference RTX-4090 {layout}", chosen
+    yield "transformers fp32", list(neusight_steps(data))
+    examples = [*lambda_steps(data), *example_steps(data)]
     for precision in ("fp32", "tf32", "amp-fp16"):
-        chosen = [step for step in examples if step.tags["precision"] == precision]
-        yield model_block(f"nvidia examples {precision}", chosen, traces)
+        yield f"nvidia examples {precision}", [step for step in examples if step.tags["precision"] == precision]
+
+
+def model_blocks(data: Path, traces: Path) -> Iterator[Block]:
+    for name, steps in model_steps(data):
+        yield model_block(name, steps, traces)
 
 
 def all_op_blocks(data: Path) -> list[Block]:

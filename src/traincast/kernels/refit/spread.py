@@ -3,7 +3,8 @@
 A step's error is that of its kinds of work, which err each on their own, by their shares of the time, and that of the
 machine. The deviations by kind are those under which the held-out errors are most likely; a last factor makes p10 to
 p90 hold eight of ten rows, because tails are heavier than a normal distribution's. That factor is found apart for each
-situation: rows of a GPU that the fit has not seen are off further than those of families on a GPU that it has.
+situation: rows of a generation that the fit has not seen are off further than those of another card of one that it has,
+and these further than other models on the very card.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from traincast.kernels.coefficients import ERROR_GROUP, ERROR_GROUPS, NEW_DEVICE, SITUATIONS, Coefficients
+from traincast.kernels.coefficients import ERROR_GROUP, ERROR_GROUPS, SITUATIONS, Coefficients
 from traincast.kernels.refit.block import Block
 from traincast.lognormal import P90_SDS
 from traincast.trace.graph import Floats
@@ -28,11 +29,6 @@ def group_shares(block: Block, coefficients: Coefficients) -> Floats:
     table = np.zeros((block.n_rows, len(ERROR_GROUPS)))
     np.add.at(table, (block.row, groups), seconds)
     return table / table.sum(axis=1, keepdims=True)
-
-
-def situation_of(block: Block) -> str:
-    """Image models are held out by family, on a GPU that was seen; all others by GPU."""
-    return block.layout if block.name.startswith("timm") else NEW_DEVICE
 
 
 def step_log_sds(

@@ -11,9 +11,9 @@ import numpy as np
 from traincast.api.forecasts import forecast
 from traincast.errors import InputError
 from traincast.forecasting.forecast import Forecast
+from traincast.kernels.refit.modern.language_row import LanguageRow
 from traincast.trace.file import read_trace
 from traincast.trace.trace import Trace
-from traincast.validation.modern.language_row import LanguageRow
 
 NO_TRACE = "trace not captured"
 

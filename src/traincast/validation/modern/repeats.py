@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traincast.validation.modern.e2e_files import ImageRow
-from traincast.validation.modern.kernel_row import KernelRow
-from traincast.validation.modern.language_row import LanguageRow
+from traincast.kernels.refit.modern.e2e_files import ImageRow
+from traincast.kernels.refit.modern.kernel_row import KernelRow
+from traincast.kernels.refit.modern.language_row import LanguageRow
 
 _VARIANT_IN_NOTE = ("ml-engineering-compile",)  # modes of the compiler
 

@@ -14,16 +14,16 @@ from traincast.forecasting.forecast import Forecast
 from traincast.kernels.coefficients import Fitted, shipped
 from traincast.kernels.refit.block import Block
 from traincast.kernels.refit.model_rows import model_block
+from traincast.kernels.refit.modern.e2e_files import EXAMPLES, TIMM, ImageRow, example_steps, image_rows
+from traincast.kernels.refit.modern.kernel_files import lone_log_sd
+from traincast.kernels.refit.modern.kernel_row import KernelRow, askable, block_of, reasons
+from traincast.kernels.refit.modern.product_files import CEILINGS
 from traincast.trace.file import read_trace
 from traincast.trace.graph import Floats
 from traincast.trace.trace import Trace
 from traincast.validation.baselines import ideal_seconds, summed
 from traincast.validation.intervals import log_sd_of
 from traincast.validation.modern.asking import NO_TRACE, Answer
-from traincast.validation.modern.e2e_files import EXAMPLES, TIMM, ImageRow, example_steps, image_rows
-from traincast.validation.modern.kernel_files import lone_log_sd
-from traincast.validation.modern.kernel_row import KernelRow, askable, block_of, reasons
-from traincast.validation.modern.product_files import CEILINGS
 
 _LIGER_SETS = {
     "layer_norm": "norms",

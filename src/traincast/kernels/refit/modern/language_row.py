@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from traincast.validation.modern.architecture import Architecture
-from traincast.validation.modern.devices import known_device
-from traincast.validation.modern.kernel_row import NO_DEVICE
+from traincast.kernels.refit.modern.architecture import Architecture
+from traincast.kernels.refit.modern.devices import known_device
+from traincast.kernels.refit.modern.kernel_row import NO_DEVICE
 
 _NODE = 8  # devices of a node in every file
 

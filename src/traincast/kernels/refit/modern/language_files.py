@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from traincast.kernels.refit.modern.architecture import architecture_of
+from traincast.kernels.refit.modern.language_row import LanguageRow, Sharding
 from traincast.kernels.refit.op_rows import read_rows
-from traincast.validation.modern.architecture import architecture_of
-from traincast.validation.modern.language_row import LanguageRow, Sharding
 
 LANGUAGE_FILES = (
     "llm_foundry.csv.gz",

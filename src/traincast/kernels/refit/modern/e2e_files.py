@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from traincast.kernels.refit.model_rows import Step
+from traincast.kernels.refit.modern.devices import known_device
 from traincast.kernels.refit.op_rows import read_rows
 from traincast.trace.settings import Settings
-from traincast.validation.modern.devices import known_device
 
 TIMM, EXAMPLES = "timm_infer_rtx4090.csv.gz", "lambda_newer_gpus.csv"
 _EXAMPLE_TRACES = {

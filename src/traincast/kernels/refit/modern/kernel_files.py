@@ -9,10 +9,10 @@ import numpy as np
 
 from traincast.kernels.coefficients import Fitted
 from traincast.kernels.refit.block import Block
+from traincast.kernels.refit.modern import cudnn_file, liger_file, product_files
+from traincast.kernels.refit.modern.kernel_row import KernelRow, ask_anyway, askable, block_of
 from traincast.kernels.refit.spread import group_shares
 from traincast.trace.graph import Floats
-from traincast.validation.modern import cudnn_file, liger_file, product_files
-from traincast.validation.modern.kernel_row import KernelRow, ask_anyway, askable, block_of
 
 KERNEL_FILES: dict[str, Callable[[Path], list[KernelRow]]] = {
     product_files.XLA: product_files.xla_rows,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from traincast.kernels.refit.modern.kernel_row import Call, KernelRow, product
 from traincast.kernels.refit.op_rows import read_rows
-from traincast.validation.modern.kernel_row import Call, KernelRow, product
 
 XLA, CEILINGS, MISC = "gemm_xla.csv.gz", "gemm_ceilings_stas.csv.gz", "kernels_misc.csv.gz"
 FP8 = "fp8"

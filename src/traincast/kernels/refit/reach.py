@@ -1,0 +1,49 @@
+"""Which coefficients can move the predictions of a block: the others need no evaluation when slopes are worked out."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from traincast.hardware.catalog import find_device
+from traincast.kernels.coefficients import IS_CONVOLUTION, IS_DEPTHWISE, IS_GROUPED, LAYOUTS, NAMES
+from traincast.kernels.refit.block import Block
+from traincast.kernels.work import FIRST_BYTES, Work
+
+_ATTENTION = (Work.ATTENTION, Work.ATTENTION_BACKWARD)
+
+
+def reaching(block: Block) -> list[int]:
+    """Numbers of the coefficients, in the order of NAMES."""
+    works = {Work(work) for work in np.unique(block.kernels.work).tolist()}
+    has_products = any(work < FIRST_BYTES for work in works)
+    has_convolutions = any(IS_CONVOLUTION[work] for work in works)
+    absent = {
+        "winograd": not block.kernels.is_winograd.any(),
+        "attention": not works & set(_ATTENTION),
+        "old_instructions": not works & set(_ATTENTION),
+        "recurrent_step_s": Work.RECURRENT not in works,
+        "layout": not has_convolutions or block.layout != "nchw",
+        "group_odd": not any(IS_GROUPED[work] for work in works),
+        "group_width": not any(IS_GROUPED[work] for work in works),
+        **dict.fromkeys(("energy_pj", "energy_per_process", "power_per_rate", "matrix_width"), not has_products),
+        **dict.fromkeys(("tile_loss", "lone", "k_overhead", "unaligned", "split_k", "pascal"), not has_products),
+        **dict.fromkeys(("dram.amd", "amd"), not any(find_device(name).vendor == "AMD" for name in block.devices)),
+    }
+    return [
+        number
+        for number, name in enumerate(NAMES)
+        if not absent.get(name) and not absent.get(name.partition(".")[0]) and _is_of(name, works, block.layout)
+    ]
+
+
+def _is_of(name: str, works: set[Work], layout: str) -> bool:
+    """Whether a name that ends in a kind of work, or in a layout, speaks of this block."""
+    kind, _, rest = name.partition(".")
+    work, _, last = rest.partition(".")
+    if (last in LAYOUTS and last != layout) or (rest in LAYOUTS and rest != layout):
+        return False
+    if kind in ("efficiency", "passes"):
+        return Work[work.upper()] in works
+    if rest in ("convolution", "weight"):
+        return any(IS_CONVOLUTION[one] and not IS_DEPTHWISE[one] for one in works)
+    return True

@@ -57,8 +57,9 @@ def _priors() -> dict[str, Prior]:
         # a block, two reductions through shared memory and a few dependent loads are hundreds of clocks.
         "norm_row_clocks": Prior(log(200.0), 0.5),
         "norm_row_clocks.backward": Prior(log(700.0), 0.5),
-        # Ops over lists of tensors, a few hundred chunks a launch: what each tensor takes beside its bytes.
-        "list_tensor_s": Prior(log(2e-6), 0.7),
+        # Ops over lists of tensors, hundreds of blocks a launch: what each tensor takes beside its bytes. A block of a
+        # small tensor waits some microseconds for its loads, beside a dozen others that a processor holds.
+        "list_tensor_s": Prior(log(3e-7), 0.3),
         # One block of threads takes the labels of all rows, a few at a time: two dependent loads that miss all caches.
         "label_wait_s": Prior(log(1.1e-6), 0.3),
         # Fused attention on matrix units. Tuned kernels: share of the peak; work of a query-key pair beside its

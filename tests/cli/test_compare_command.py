@@ -3,14 +3,12 @@
 import pytest
 
 from traincast.__main__ import run
-
-FILES = ("e2e/lambda.csv", "e2e/neusight.csv", "e2e/timm_infer_rtx3090.csv", "e2e/timm_train_rtx3090.csv")
-OPS = ("conv", "elementwise", "elementwise_amd", "gemm_amd", "gemm_bmm", "gemm_linear", "softmax_ln")
+from traincast.kernels.refit import folders
 
 
 @pytest.fixture
 def data(tmp_path):
-    for name in (*FILES, *(f"ops/{op}.csv.gz" for op in OPS)):
+    for name in folders._DATA_FILES:
         path = tmp_path / "data" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
@@ -27,7 +25,7 @@ def refused(capsys, *arguments):
 
 def test_a_folder_without_measurements(capsys, tmp_path):
     err = refused(capsys, "--data", tmp_path, "--traces", tmp_path)
-    assert "lacks e2e/lambda.csv and 10 more files" in err
+    assert "lacks e2e/lambda.csv and 15 more files" in err
     assert "--data is the folder that holds ops/ and e2e/" in err
 
 

@@ -142,8 +142,8 @@ def test_a_warning_about_all_is_told_once_and_one_about_some_names_them(capsys):
     assert "Warning: T4, batch 512: It does not fit" in out
     out = told(capsys, "resnet50", "--on", "T4", "--on", "A10", "--batch", "512,1024", "--method", "paleo")
     assert out.count("Warning: T4: ") + out.count("Warning: A10: ") == 0  # other bytes, another sentence
-    out = told(capsys, "resnet50", "--on", "T4", "--on", "RTX-5090", "--batch", "8,16")
-    assert out.count("Warning: RTX-5090: No GPU like RTX-5090 was measured") == 1
+    out = told(capsys, "resnet50", "--on", "T4", "--on", "MI300X", "--batch", "8,16")
+    assert out.count("Warning: MI300X: No GPU of the generation CDNA3 was measured") == 1
 
 
 def test_options_reach_the_forecast(capsys):

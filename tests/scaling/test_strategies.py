@@ -19,7 +19,7 @@ from traincast.scaling.gradients import Buckets, buckets_of
 from traincast.scaling.hierarchy import Network
 from traincast.scaling.local_step import LocalStep
 from traincast.scaling.overlap import overlap
-from traincast.scaling.stragglers import SPREAD, expected_largest, waiting_share
+from traincast.scaling.stragglers import SPREAD, expected_largest, waiting_s, waiting_share
 from traincast.scaling.strategies import CALL_S, alone, ddp, mirrored
 from traincast.scaling.strategy import find_strategy, network_of, parallel_step
 from traincast.trace.lowering.lower import lower
@@ -77,7 +77,7 @@ def test_ddp_sends_what_a_ring_does_and_hides_what_backward_allows():
 
 def test_with_a_fast_link_only_the_last_call_and_the_slowest_device_are_left():
     found = run("ddp", one_node(8, gb_per_s=1e9, latency_s=0.0))
-    assert found.exposed_s == pytest.approx(CALL_S + waiting_share(8) * found.compute_s, rel=0.01)
+    assert found.exposed_s == pytest.approx(CALL_S + waiting_s(8, found.compute_s), rel=0.01)
 
 
 def test_waiting_that_was_measured_takes_the_place_of_the_expected():
@@ -189,6 +189,12 @@ def test_the_slowest_of_many_is_expected_where_numbers_drawn_at_random_put_it(n)
     assert expected_largest(n) == pytest.approx(drawn, rel=0.02)
     assert waiting_share(n) == pytest.approx(SPREAD * expected_largest(n))
     assert waiting_share(1) == 0.0
+
+
+def test_over_a_long_step_what_differs_from_moment_to_moment_averages_out():
+    short, long = waiting_s(8, np.array([0.1, 30.0]))
+    assert short == pytest.approx(0.1 * waiting_share(8))
+    assert long == pytest.approx(30.0 * waiting_share(8) / 10)  # a hundred times the length that was measured
 
 
 def test_a_cluster_becomes_the_links_that_its_devices_use():

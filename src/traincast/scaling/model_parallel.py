@@ -26,7 +26,7 @@ from traincast.scaling import collectives
 from traincast.scaling.blocks import activation_bytes, attention_outputs, is_divided_op, is_residual, storage_fraction
 from traincast.scaling.hierarchy import Network, all_reduce
 from traincast.scaling.local_step import LocalStep, ParallelStep
-from traincast.scaling.stragglers import SPREAD, waiting_share
+from traincast.scaling.stragglers import SPREAD, waiting_s
 from traincast.scaling.strategies import CALL_S, ddp
 from traincast.trace.graph import Floats, Graph, Phase
 
@@ -145,8 +145,8 @@ def model_parallel(
         communication_s=reduced.communication_s + m * own_s,
         bytes_sent=reduced.bytes_sent + m * own_bytes,
     )
-    waiting_s = waiting_share(network.n_devices, spread) * found.compute_s
-    return replace(found, exposed_s=found.exposed_s + waiting_s)
+    waited_s = waiting_s(network.n_devices, found.compute_s, spread)
+    return replace(found, exposed_s=found.exposed_s + waited_s)
 
 
 def _in_blocks(split: ModelSplit, sizes: Floats, network: Network, n_passes: int) -> tuple[Floats, Floats]:

@@ -13,7 +13,7 @@ from traincast.scaling.hierarchy import Network
 from traincast.scaling.local_step import LocalStep, ParallelStep
 from traincast.scaling.servers import parameter_servers
 from traincast.scaling.sharded import sharded
-from traincast.scaling.stragglers import SPREAD, waiting_share
+from traincast.scaling.stragglers import SPREAD, waiting_s
 from traincast.scaling.strategies import ddp, dp, mirrored
 
 _STAGES = {"zero1": 1, "zero2": 2, "zero3": 3, "fsdp": 3}
@@ -88,9 +88,11 @@ def parallel_step(
     if not strategy.is_synchronous:
         return parameter_servers(step, network, n_servers=strategy.n_servers, is_synchronous=False)
     found = _synchronous(strategy, step, network)
-    share = waiting_share(network.n_devices, spread) if waiting_fraction is None else waiting_fraction
-    waiting_s = share * found.compute_s
-    return replace(found, exposed_s=found.exposed_s + waiting_s)
+    if waiting_fraction is None:
+        waited_s = waiting_s(network.n_devices, found.compute_s, spread)
+    else:
+        waited_s = waiting_fraction * found.compute_s
+    return replace(found, exposed_s=found.exposed_s + waited_s)
 
 
 def _synchronous(strategy: Strategy, step: LocalStep, network: Network) -> ParallelStep:

@@ -53,7 +53,7 @@ def test_seconds_by_bound_of_a_roofline_are_what_they_were():
     """From the datasheet of a T4 alone, so that no fit moves them."""
     shares = tc.forecast("resnet50", "T4", 16, method="roofline").bound_s
     assert shares["compute"] == pytest.approx(0.0478216677451852, rel=1e-12)
-    assert shares["memory"] == pytest.approx(0.0294138456250000, rel=1e-12)
+    assert shares["memory"] == pytest.approx(0.0294134456250000, rel=1e-12)
 
 
 @pytest.mark.parametrize(("model", "on", "options"), RUNS)

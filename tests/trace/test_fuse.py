@@ -1,4 +1,4 @@
-"""Compiled steps: chains of pointwise ops as one kernel, with the traffic that is left."""
+"""Compiled steps: the kernels that Inductor would plan, with the traffic that is left."""
 
 import numpy as np
 import pytest
@@ -47,7 +47,7 @@ class Residual(nn.Module):
 def test_what_an_op_outside_needs_is_still_written():
     trace = tc.capture(Residual(), lambda batch: torch.zeros(batch, 100), mode="inference")
     names = [fuse(lower(trace)).name_of(op) for op in range(fuse(lower(trace)).n_ops)]
-    assert names.count(FUSED) == 1  # the product comes between: the last multiplication stands alone
+    assert names == [FUSED, "aten.mm", FUSED]  # the product comes between: the last multiplication stands alone
     assert forward_bytes(fuse(lower(trace))) == forward_bytes(lower(trace)) - 2 * 4 * 32 * 100
 
 
@@ -58,9 +58,8 @@ def test_products_stay_and_traffic_shrinks(model, precision):
     fused = fuse(graph)
     assert fused.n_ops < graph.n_ops
     assert op_flop(fused, BATCH).sum() == op_flop(graph, BATCH).sum()
-    for phase in Phase:
-        one, other = (op_bytes(g, BATCH)[0][g.op_phase == phase].sum() for g in (fused, graph))
-        assert one <= other
+    assert op_bytes(fused, BATCH).sum() < op_bytes(graph, BATCH).sum()
+    assert forward_bytes(fused) < forward_bytes(graph)
     check_graph(fused, where=model)
 
 

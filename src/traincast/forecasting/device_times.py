@@ -32,7 +32,7 @@ def device_times(question: Question, micro_batch_sizes: Ints) -> DeviceTimes:
     """Op times of the question's device at all these batch sizes of one pass; each once."""
     graph = question.timed_graph
     sizes = micro_batch_sizes if len(micro_batch_sizes) == 1 else np.unique(micro_batch_sizes)
-    times = question.method.op_times(graph, question.device, sizes, precision=question.settings.precision)
+    times = question.timed_method.op_times(graph, question.device, sizes, precision=question.settings.precision)
     times = divided_times(times, graph, question.graph, tensor=question.tensor_parallel)
     timeline = step_timeline(
         graph,

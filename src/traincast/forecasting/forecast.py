@@ -33,6 +33,10 @@ PARTS = (
 )
 NO_LENGTH = "Without the samples of an epoch (--samples) there is no total time and no cost."
 _EXACT = ("peak_memory_bytes", "covered_flop_fraction")
+_COMPILED = (
+    "Compiled steps have the kernels that PyTorch's Inductor plans in its default mode; measured runs have checked "
+    "them in inference on one GPU only."
+)
 NUMBERS = (
     "step_s",
     *PARTS,
@@ -173,7 +177,7 @@ class Forecast:
         question = self.question
         found = [*question.warnings, *self.method_warnings]
         if question.compiled:
-            found.append("Compiled steps are a model of fused pointwise chains that no measurement has checked yet.")
+            found.append(_COMPILED)
         found += _without_effect(question, has_traffic=self.communication_s > 0)
         if question.split != WHOLE:
             found += _split_warnings(question)

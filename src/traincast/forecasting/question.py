@@ -12,17 +12,23 @@ from traincast.hardware.cluster import Cluster
 from traincast.hardware.device import Device
 from traincast.hardware.host import Host
 from traincast.kernels.method import Method
+from traincast.kernels.predictor import Traincast
 from traincast.scaling.blocks import attention_outputs
 from traincast.scaling.model_parallel import ModelSplit, check_devices, check_model
 from traincast.scaling.strategy import DDP, Strategy
 from traincast.trace.check import check_batch_size
 from traincast.trace.graph import Graph
 from traincast.trace.lowering.fuse import fuse
+from traincast.trace.lowering.inductor.layout import runs_channels_last
 from traincast.trace.lowering.lower import lower
 from traincast.trace.settings import Settings
 from traincast.trace.trace import Trace
 
 _LARGEST_COUNT = 10**15  # nobody means more
+
+# A kernel that compiled code launches, over an eager op: 16 us in three measured steps that the host binds
+# (docs/compiled.md), of which we guess 8 us for the op.
+_COMPILED_DISPATCH = 2.0
 
 # Between instances of one placement group (AWS, "Amazon EC2 instance network bandwidth", read 2026-11-16).
 _LARGEST_FLOW_BYTES_PER_S = 10e9 / 8
@@ -38,7 +44,7 @@ class Question:
     settings: Settings
     method: Method
     host: Host
-    compiled: bool = False  # chains of pointwise ops run as one kernel each
+    compiled: bool = False  # the model, not the optimizer, under torch.compile
     accumulation_steps: int = 1
     cluster: Cluster | None = None  # None: one device alone
     strategy: Strategy = DDP
@@ -157,10 +163,21 @@ class Question:
         """The same as it is timed: what a compiler joins is one op. Memory is told of the ops before that."""
         return fuse(self.graph) if self.compiled else self.graph
 
+    @cached_property
+    def timed_method(self) -> Method:
+        """Compiled images may lie in another layout than those of the user: the compiler turns them on GPUs."""
+        is_turned = self.compiled and self.device.kind != "cpu" and self.layout == "nchw"
+        if is_turned and isinstance(self.method, Traincast) and runs_channels_last(self.graph):
+            return replace(self.method, layout="nhwc")
+        return self.method
+
     @property
     def timed_host(self) -> Host:
-        """A compiled step calls kernels only: its views were worked out beforehand."""
-        return replace(self.host, view_dispatch_s=0.0) if self.compiled else self.host
+        """A compiled step calls kernels only, all but the optimizer's from the Python code that was generated."""
+        if not self.compiled:
+            return self.host
+        kernel_s = _COMPILED_DISPATCH * self.host.forward_dispatch_s
+        return replace(self.host, forward_dispatch_s=kernel_s, backward_dispatch_s=kernel_s, view_dispatch_s=0.0)
 
 
 def _check_count(name: str, value: object) -> None:

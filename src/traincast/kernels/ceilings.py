@@ -109,6 +109,7 @@ class Ceilings:
     l2_matrix_tile_bytes_per_s: Column  # the same on matrix units
     l2_reach_bytes: Column
     n_sm: Column
+    clocks_per_s: Column  # of all processors together
     is_pascal: Column
     is_volta: Column
     is_amd: Column
@@ -179,6 +180,7 @@ def ceilings(figures: DeviceFigures, coefficients: Coefficients) -> Ceilings:
         l2_matrix_tile_bytes_per_s=l2 * np.exp(coefficients["l2_rate.matrix_tiles"]),
         l2_reach_bytes=figures.l2_bytes * np.exp(coefficients["l2_reach"]),
         n_sm=figures.n_sm,
+        clocks_per_s=figures.n_sm * figures.clock_hz,
         is_pascal=figures.is_pascal,
         is_volta=figures.is_volta,
         is_amd=figures.is_amd,

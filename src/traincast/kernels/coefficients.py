@@ -53,6 +53,14 @@ def _priors() -> dict[str, Prior]:
         "l2_reach": Prior(0.0, 0.5),  # how many times its size a cache still helps
         "launch_s": Prior(log(2.5e-6), 0.3),  # from one kernel's end to the next one's start
         "recurrent_step_s": Prior(log(15e-6), 0.5),
+        # Norms run one block of threads a row: clocks of a processor that a row takes, however short it is. A launch of
+        # a block, two reductions through shared memory and a few dependent loads are hundreds of clocks.
+        "norm_row_clocks": Prior(log(200.0), 0.5),
+        "norm_row_clocks.backward": Prior(log(700.0), 0.5),
+        # Ops over lists of tensors, a few hundred chunks a launch: what each tensor takes beside its bytes.
+        "list_tensor_s": Prior(log(2e-6), 0.7),
+        # One block of threads takes the labels of all rows, a few at a time: two dependent loads that miss all caches.
+        "label_wait_s": Prior(log(1.1e-6), 0.3),
         # Fused attention on matrix units. Tuned kernels: share of the peak; work of a query-key pair beside its
         # products, in flop. All: tokens beside the diagonal of a mask that are worked on anyway; seconds to start.
         "attention.tuned": Prior(log(0.85), 0.1),
@@ -111,7 +119,7 @@ def _priors() -> dict[str, Prior]:
         elif work < FIRST_BYTES:
             priors |= {f"efficiency.{work.name.lower()}.{unit}": Prior(*_EFFICIENCY[work, unit]) for unit in UNITS}
         elif work != Work.ELEMENTWISE:
-            priors[f"passes.{work.name.lower()}"] = Prior(log(_PASSES.get(work, 1.0)), 0.7)
+            priors[f"passes.{work.name.lower()}"] = Prior(*_PASSES.get(work, (0.0, 0.7)))
     return priors
 
 
@@ -128,7 +136,28 @@ _EFFICIENCY = {
     for work in (Work.ATTENTION, Work.ATTENTION_BACKWARD, Work.RECURRENT)
     for unit in UNITS
 }
-_PASSES = {Work.BATCH_NORM: 1.5, Work.BATCH_NORM_BACKWARD: 1.6, Work.SOFTMAX_LONG: 1.4, Work.STRIDED_COPY: 1.3}
+_PASSES = {
+    Work.BATCH_NORM: (log(1.5), 0.7),
+    Work.BATCH_NORM_BACKWARD: (log(1.6), 0.7),
+    Work.SOFTMAX_LONG: (log(1.4), 0.7),
+    Work.STRIDED_COPY: (log(1.3), 0.7),
+    # AdamW's eight list ops over 8 billion bf16 weights take 46.6 ms on a B200, 86 % of its bandwidth (Bekman, "Machine
+    # Learning Engineering", training/performance, table of torch.compile; read 2026-11-18).
+    Work.OPTIMIZER: (0.0, 0.1),
+    Work.UNEVEN: (log(1.7), 0.3),  # loads of 2 bytes instead of 16, and a division or two to find each of them
+    Work.SOFTMAX_HUGE: (log(2.0), 0.2),  # three reads and a write of what is counted as a read and a write
+    Work.RMS_NORM: (log(1.2), 0.3),
+    Work.RMS_NORM_BACKWARD: (log(2.0), 0.3),  # the weight's gradient is a second pass over input and gradient
+    Work.TUNED_ELEMENTWISE: (0.0, 0.2),
+    Work.TUNED_NORM: (0.0, 0.2),
+    Work.TUNED_NORM_BACKWARD: (log(1.2), 0.3),
+    Work.TUNED_LOSS: (0.0, 0.3),
+    Work.TUNED_EMBEDDING: (0.0, 0.2),
+    Work.COMPILED_NORM_BACKWARD: (log(2.0), 0.3),
+    Work.CAST: (log(1.3), 0.3),  # as uneven operands, but in order
+    Work.EMBEDDING: (log(2.0), 0.5),  # one element a thread, whose row is looked up
+    Work.EMBEDDING_BACKWARD: (log(5.0), 0.5),  # indices are sorted, rows summed in parts, sums put in place
+}
 
 PRIORS = _priors()
 NAMES = tuple(PRIORS)
@@ -211,6 +240,8 @@ ERROR_GROUP[[Work.LINEAR, Work.BATCHED, Work.ATTENTION, Work.ATTENTION_BACKWARD,
 ERROR_GROUP[Work.CONVOLUTION : Work.GROUPED] = 1
 ERROR_GROUP[Work.GROUPED : Work.ATTENTION] = 2
 ERROR_GROUP[Work.BATCH_NORM : Work.REDUCTION] = 3
+ERROR_GROUP[[Work.SOFTMAX_HUGE, Work.RMS_NORM, Work.RMS_NORM_BACKWARD]] = 3
+ERROR_GROUP[[Work.TUNED_NORM, Work.TUNED_NORM_BACKWARD, Work.COMPILED_NORM_BACKWARD]] = 3
 
 IS_WEIGHT_GRADIENT = np.isin(np.arange(len(Work)), (Work.CONVOLUTION_WEIGHT, Work.GROUPED_WEIGHT))
 IS_CONVOLUTION = np.isin(np.arange(len(Work)), CONVOLUTION_WORKS)

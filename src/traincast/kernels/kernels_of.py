@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from traincast.kernels import byte_kernels
 from traincast.kernels.work import Work
 from traincast.trace.dtypes import BFLOAT16, ITEM_BYTES
 from traincast.trace.flop import op_flop
@@ -19,7 +20,6 @@ from traincast.trace.traffic import op_bytes, tensor_bytes
 # `patches_2`, `patches_4`: patches of 2 x 2 and 4 x 4 outputs that Winograd's algorithms work on.
 SIZES = ("b", "m", "n", "k", "flop", "bytes", "image", "patches_2", "patches_4")
 SIZE = {name: number for number, name in enumerate(SIZES)}
-_LONG_ROW = 1024
 _WINOGRAD_BLOCKS = ((1, 4, 8), (2, 4, 4), (2, 2, 8), (4, 4, 2), (4, 2, 4), (4, 1, 8))  # images, rows, columns
 _FAST_GROUP_WIDTHS = {4, 8, 16, 32}
 
@@ -42,7 +42,7 @@ class Kernel:
 
 
 @dataclass(frozen=True, slots=True)
-class _Op:
+class Op:
     """One op with what its kernels are read from; arrays hold one entry a probed batch size."""
 
     name: str
@@ -55,6 +55,8 @@ class _Op:
     item_bytes: int
     is_bf16: bool
     is_strided: bool
+    is_cast: bool  # between 16 and 32 bits
+    is_uneven: bool  # 16-bit operands of different shape, layout or dtype
     flop: Floats
     bytes: Floats
     sizes_of: Callable[[int], Floats]  # bytes of a tensor
@@ -88,8 +90,8 @@ def kernels_of(graph: Graph, batch_sizes: Ints) -> Iterator[list[Kernel]]:
         key = (names[op], attributes[op], *(shape_keys[t] for t in tensors), len(inputs), len(set(inputs)))
         if key not in seen:
             main = _main_tensor(kind, inputs, outputs, dtype)
-            seen[key] = _KERNELS.get(kind, _bytes_kernel)(
-                _Op(
+            seen[key] = _KERNELS.get(kind, byte_kernels.bytes_kernel)(
+                Op(
                     name=graph.names[names[op]],
                     kind=kind,
                     attributes=graph.attributes_of(op),
@@ -100,6 +102,8 @@ def kernels_of(graph: Graph, batch_sizes: Ints) -> Iterator[list[Kernel]]:
                     item_bytes=int(ITEM_BYTES[dtype[main]]) if main >= 0 else 4,
                     is_bf16=main >= 0 and dtype[main] == BFLOAT16,
                     is_strided=any(is_strided[t] for t in inputs),
+                    is_cast={ITEM_BYTES[dtype[t]] for t in tensors} == {2, 4},
+                    is_uneven=_is_uneven([shape_keys[t] for t in tensors]),
                     flop=flop[:, op],
                     bytes=moved[:, op],
                     sizes_of=lambda t: sizes[:, t],
@@ -108,7 +112,7 @@ def kernels_of(graph: Graph, batch_sizes: Ints) -> Iterator[list[Kernel]]:
         yield seen[key]
 
 
-def _shape_keys(graph: Graph) -> list[tuple[object, ...]]:
+def _shape_keys(graph: Graph) -> list[tuple[int, ...]]:
     base, slope, start = graph.dim_base.tolist(), graph.dim_slope.tolist(), graph.dim_start.tolist()
     strided = (np.diff(graph.stride_start) > 0).tolist()
     dtype = graph.tensor_dtype.tolist()
@@ -118,6 +122,13 @@ def _shape_keys(graph: Graph) -> list[tuple[object, ...]]:
     ]
 
 
+def _is_uneven(keys: list[tuple[int, ...]]) -> bool:
+    """Whether a 16-bit operand is read beside others of another shape, layout or dtype. Scalars are no operands."""
+    operands = {key for key in keys if len(key) > 2}
+    has_half = any(ITEM_BYTES[key[0]] == 2 for key in operands)
+    return has_half and (len(operands) > 1 or any(key[1] for key in operands))
+
+
 def _main_tensor(kind: OpKind, inputs: list[int], outputs: list[int], dtype: list[int]) -> int:
     """The operand whose dtype says which units do the work: for products the second to last input, a factor."""
     if kind in (OpKind.GEMM, OpKind.BATCHED_GEMM):
@@ -125,7 +136,7 @@ def _main_tensor(kind: OpKind, inputs: list[int], outputs: list[int], dtype: lis
     return inputs[0] if inputs else outputs[0] if outputs else -1
 
 
-def _linear(op: _Op) -> list[Kernel]:
+def _linear(op: Op) -> list[Kernel]:
     left, right = op.dims(op.inputs[-2]), op.dims(op.inputs[-1])
     if right.shape[1] < 2:
         return [op.kernel(Work.REDUCTION)]
@@ -133,24 +144,24 @@ def _linear(op: _Op) -> list[Kernel]:
     return [op.kernel(Work.LINEAR, shape=(1.0, m, n, k), is_unaligned=_odd(op, k, n))]
 
 
-def _batched(op: _Op) -> list[Kernel]:
+def _batched(op: Op) -> list[Kernel]:
     left, right = op.dims(op.inputs[-2]), op.dims(op.inputs[-1])
     b, m, k, n = left[:, 0], left[:, 1], left[:, 2], right[:, 2]
     return [op.kernel(Work.BATCHED, shape=(b, m, n, k), is_unaligned=_odd(op, k, n))]
 
 
-def _odd(op: _Op, *lengths: Floats) -> bool:
+def _odd(op: Op, *lengths: Floats) -> bool:
     """Rows that do not start at 16 bytes need more and smaller loads. A length that is the batch is no row's."""
     step = 16 // op.item_bytes if op.item_bytes <= 4 else 1
     return any(length[0] % step != 0 for length in lengths if length[0] == length[-1])
 
 
-def _convolution(op: _Op) -> list[Kernel]:
+def _convolution(op: Op) -> list[Kernel]:
     image, weight, output = op.dims(op.inputs[0]), op.dims(op.inputs[1]), op.dims(op.outputs[0])
     return [_one_convolution(op, (op.inputs[0], op.inputs[1], op.outputs[0]), image, weight, output, 0)]
 
 
-def _convolution_backward(op: _Op) -> list[Kernel]:
+def _convolution_backward(op: Op) -> list[Kernel]:
     gradient, image, weight = op.inputs[:3]
     mask = op.attributes["output_mask"]
     kernels = [
@@ -164,7 +175,7 @@ def _convolution_backward(op: _Op) -> list[Kernel]:
 
 
 def _one_convolution(
-    op: _Op, tensors: tuple[int, int, int], image: Floats, weight: Floats, output: Floats, which: int
+    op: Op, tensors: tuple[int, int, int], image: Floats, weight: Floats, output: Floats, which: int
 ) -> Kernel:
     """As a matrix product: which is 0 for the output, 1 for the gradient of the input, 2 of the weight."""
     groups = evaluate(op.attributes["groups"], op.batch_sizes)  # one a sample where each has filters of its own
@@ -218,7 +229,7 @@ def _is_odd_convolution(c_in: int, c_out: int, *, is_grouped: bool) -> bool:
     return bool(c_in % 8 or c_out % 8)
 
 
-def _attention(op: _Op) -> list[Kernel]:
+def _attention(op: Op) -> list[Kernel]:
     """Seen as one product a head: queries times keys and values. A causal mask leaves half of the pairs."""
     is_backward = op.name.endswith("backward")
     query, key, value = (op.dims(t) for t in op.inputs[is_backward : 3 + is_backward])
@@ -229,7 +240,7 @@ def _attention(op: _Op) -> list[Kernel]:
     return [op.kernel(work, shape=shape, flop=op.flop * (0.5 if is_causal else 1.0), is_masked=is_causal)]
 
 
-def _recurrent(op: _Op) -> list[Kernel]:
+def _recurrent(op: Op) -> list[Kernel]:
     """`b` counts the steps that must wait for each other, m x n x k is the work of one of them."""
     sequence = op.dims(op.inputs[1 if op.name.endswith("backward") else 0])
     layers = op.attributes["n_layers"] * op.attributes["n_directions"]
@@ -240,54 +251,17 @@ def _recurrent(op: _Op) -> list[Kernel]:
     return [op.kernel(Work.RECURRENT, shape=(steps * layers, n_batch, width, width))]
 
 
-_BYTES_WORK: dict[OpKind, tuple[Work, Work]] = {  # forward, backward
-    OpKind.REDUCTION: (Work.REDUCTION, Work.REDUCTION),
-    OpKind.POOLING: (Work.POOLING, Work.POOLING_BACKWARD),
-    OpKind.EMBEDDING: (Work.EMBEDDING, Work.EMBEDDING_BACKWARD),
-    OpKind.DROPOUT: (Work.DROPOUT, Work.DROPOUT),
-    OpKind.FACTORY: (Work.FACTORY, Work.FACTORY),
-    OpKind.OPTIMIZER: (Work.OPTIMIZER, Work.OPTIMIZER),
-    OpKind.ELEMENTWISE: (Work.ELEMENTWISE, Work.ELEMENTWISE),
-}
-
-
-def _bytes_kernel(op: _Op) -> list[Kernel]:
-    work = _BYTES_WORK[op.kind][1 if _is_backward(op) else 0]
-    return [op.kernel(work)]
-
-
-def _is_backward(op: _Op) -> bool:
-    return "backward" in op.name or op.name.startswith(("aten.index_put", "aten.scatter", "aten.index_add"))
-
-
-def _copy(op: _Op) -> list[Kernel]:
-    return [op.kernel(Work.STRIDED_COPY if op.is_strided else Work.COPY)]
-
-
-def _normalisation(op: _Op) -> list[Kernel]:
-    is_backward = op.name.endswith("backward")
-    if "batch_norm" in op.name:
-        if not op.attributes.get("training", True):
-            return [op.kernel(Work.BATCH_NORM_INFERENCE)]
-        return [op.kernel(Work.BATCH_NORM_BACKWARD if is_backward else Work.BATCH_NORM)]
-    return [op.kernel(Work.LAYER_NORM_BACKWARD if is_backward else Work.LAYER_NORM)]
-
-
-def _softmax(op: _Op) -> list[Kernel]:
-    if "backward" in op.name:
-        return [op.kernel(Work.SOFTMAX_BACKWARD)]
-    is_long = op.dims(op.inputs[0])[0, -1] > _LONG_ROW
-    return [op.kernel(Work.SOFTMAX_LONG if is_long else Work.SOFTMAX)]
-
-
-_KERNELS: dict[OpKind, Callable[[_Op], list[Kernel]]] = {
+_KERNELS: dict[OpKind, Callable[[Op], list[Kernel]]] = {
     OpKind.GEMM: _linear,
     OpKind.BATCHED_GEMM: _batched,
     OpKind.CONVOLUTION: _convolution,
     OpKind.CONVOLUTION_BACKWARD: _convolution_backward,
     OpKind.ATTENTION: _attention,
     OpKind.RECURRENT: _recurrent,
-    OpKind.COPY: _copy,
-    OpKind.NORMALISATION: _normalisation,
-    OpKind.SOFTMAX: _softmax,
+    OpKind.COPY: byte_kernels.copy,
+    OpKind.NORMALISATION: byte_kernels.normalisation,
+    OpKind.SOFTMAX: byte_kernels.softmax,
+    OpKind.OPTIMIZER: byte_kernels.optimizer,
+    OpKind.REDUCTION: byte_kernels.reduction,
+    OpKind.EMBEDDING: byte_kernels.embedding,
 }

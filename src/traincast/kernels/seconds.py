@@ -18,7 +18,7 @@ from traincast.kernels.kernels_of import SIZE
 from traincast.kernels.shapes import WayShapes, way_shapes
 from traincast.kernels.tiles import Cutting, Pairs, Times, bytes_seconds, pairs_of, tile_seconds
 from traincast.kernels.ways import Kinds, by_definition, rates_of, winograd_apart, winograd_fused
-from traincast.kernels.work import FIRST_BYTES, Work
+from traincast.kernels.work import FIRST_BYTES, NORM_WORKS, Work
 from traincast.trace.graph import Floats, Ints
 
 _COMPUTE_SHARE = 0.7  # products whose compute time is more than this of their time are bound by compute
@@ -32,10 +32,12 @@ class Plan:
     others: Ints  # kernels that move bytes
     other_limits: Ceilings
     passes: Floats  # of others
+    turn_s: Floats  # of others: seconds for each unit of `b`, the turns that bytes do not explain
     products: Ints
     limits: Ceilings  # of products
     plain: Cutting  # of products
     attention: AttentionPlan
+    tuned_attention: AttentionPlan  # the same by the vendor's kernels for this generation
     attending: Ints  # of products: those that are attention
     depthwise: Ints
     recurrent: Ints
@@ -81,6 +83,12 @@ def plan_of(
     number = np.arange(len(fast))
     attending = np.flatnonzero((chosen.work == Work.ATTENTION) | (chosen.work == Work.ATTENTION_BACKWARD))
     peak = np.broadcast_to(rates.peak_flop_per_s, chosen.work.shape)[attending]
+    attention_by = {
+        kernels: attention_plan(
+            kinds, products[attending], limits_of.select(attending), coefficients, peak=peak, kernels=kernels
+        )
+        for kernels in {attention, "tuned"}
+    }
     ways = pairs_of(
         Cutting.join([plain, fused, apart]), limits_of.select(np.concatenate([np.arange(len(products)), fast, fast]))
     )
@@ -89,12 +97,12 @@ def plan_of(
         others=others,
         other_limits=limits.select(others),
         passes=coefficients.passes[layout][kinds.work[others]],
+        turn_s=_turn_seconds(kinds.work[others], limits.select(others), coefficients),
         products=products,
         limits=limits_of,
         plain=plain,
-        attention=attention_plan(
-            kinds, products[attending], limits_of.select(attending), coefficients, peak=peak, kernels=attention
-        ),
+        attention=attention_by[attention],
+        tuned_attention=attention_by["tuned"],
         attending=attending,
         depthwise=np.flatnonzero(IS_DEPTHWISE[chosen.work]),
         recurrent=np.flatnonzero(chosen.work == Work.RECURRENT),
@@ -112,13 +120,25 @@ def plan_of(
     )
 
 
+def _turn_seconds(work: Ints, limits: Ceilings, coefficients: Coefficients) -> Floats:
+    """Rows of norms, which all processors share; tensors of a list; waits of a loss, which one processor does all."""
+    forward, backward = (np.exp(coefficients[f"norm_row_clocks{end}"]) for end in ("", ".backward"))
+    is_backward = (work == Work.LAYER_NORM_BACKWARD) | (work == Work.RMS_NORM_BACKWARD)
+    row_s = np.where(is_backward, backward, forward) / limits.clocks_per_s
+    tensor_s = np.where(work == Work.OPTIMIZER, np.exp(coefficients["list_tensor_s"]), 0.0)
+    wait_s = np.where(work == Work.LABEL_LOSS, np.exp(coefficients["label_wait_s"]), tensor_s)
+    turn_s: Floats = np.where(np.isin(work, NORM_WORKS), row_s, wait_s)
+    return turn_s
+
+
 def kernel_seconds(plan: Plan, sizes: Floats) -> Times:
     """Times of all kernels. `sizes` has any leading axes, then SIZES, then one entry a kernel."""
     seconds = np.empty((*sizes.shape[:-2], sizes.shape[-1]))
     compute_s = np.zeros(seconds.shape)
     if len(plan.others):
         moved = sizes[..., SIZE["bytes"], plan.others]
-        seconds[..., plan.others] = bytes_seconds(moved * plan.passes, plan.other_limits)
+        turns_s = sizes[..., SIZE["b"], plan.others] * plan.turn_s
+        seconds[..., plan.others] = bytes_seconds(moved * plan.passes, plan.other_limits) + turns_s
     if len(plan.products):
         found = _product_seconds(plan, sizes)
         seconds[..., plan.products] = found.seconds

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import weakref
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +42,12 @@ class KernelTable:
     @property
     def n_kernels(self) -> int:
         return len(self.kinds.work)
+
+    @cached_property
+    def n_runs(self) -> Floats:
+        """How often a step runs each kernel."""
+        used = self.op_kernels[self.op_kernels >= 0]
+        return np.bincount(used, minlength=self.n_kernels).astype(np.float64)
 
     def sizes(self, batch_sizes: Ints) -> Floats:
         """By batch size, size (SIZES) and kernel."""

@@ -83,7 +83,8 @@ def _peaks(kinds: Kinds, limits: Ceilings, *, tf32: bool) -> tuple[Any, NDArray[
         np.where(kinds.is_bf16, limits.bf16_flop_per_s, limits.fp16_flop_per_s),
         np.where(kinds.item == 1, limits.fp8_flop_per_s, limits.tf32_flop_per_s if tf32 else 0.0),
     )
-    on_matrix = (matrix > limits.simt_flop_per_s) & ~IS_DEPTHWISE[kinds.work] & (kinds.item <= 4)
+    # As fast is fast enough: matrix units take less energy (GeForce has the same rate for tf32 and plain fp32).
+    on_matrix = (matrix >= limits.simt_flop_per_s) & ~IS_DEPTHWISE[kinds.work] & (kinds.item <= 4)
     return np.where(on_matrix, matrix, limits.simt_flop_per_s), on_matrix
 
 

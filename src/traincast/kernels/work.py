@@ -41,10 +41,24 @@ class Work(IntEnum):
     STRIDED_COPY = 30  # transposes and other reads out of order
     FACTORY = 31
     OPTIMIZER = 32
+    UNEVEN = 33  # 16-bit operands of different shape, layout or dtype: loaded one element at a time
+    SOFTMAX_HUGE = 34  # rows that the cache loses before they are read again: three reads and a write
+    RMS_NORM = 35  # fused, as layer norm is
+    RMS_NORM_BACKWARD = 36
+    LABEL_LOSS = 37  # the loss of each row's label: one block of threads for all rows
+    # Kernels that a compiler or a library of tuned kernels writes: inputs are read once, outputs written once.
+    TUNED_ELEMENTWISE = 38
+    TUNED_NORM = 39
+    TUNED_NORM_BACKWARD = 40
+    TUNED_LOSS = 41
+    TUNED_EMBEDDING = 42
+    COMPILED_NORM_BACKWARD = 43  # generated code passes over input and gradient again for the weight's gradient
+    CAST = 44  # between 16 and 32 bits
 
 
 FIRST_BYTES = Work.ELEMENTWISE
 GROUPED_WORKS = (Work.GROUPED, Work.GROUPED_INPUT, Work.GROUPED_WEIGHT)
 DEPTHWISE_WORKS = (Work.DEPTHWISE, Work.DEPTHWISE_INPUT, Work.DEPTHWISE_WEIGHT)
 CONVOLUTION_WORKS = tuple(range(Work.CONVOLUTION, Work.ATTENTION))
+NORM_WORKS = (Work.LAYER_NORM, Work.LAYER_NORM_BACKWARD, Work.RMS_NORM, Work.RMS_NORM_BACKWARD)  # one block a row
 N_WORKS = len(Work)

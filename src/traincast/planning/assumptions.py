@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from traincast.forecasting.forecast import Forecast
 from traincast.forecasting.question import Question
+from traincast.kernels.coefficients import NEW_GENERATION, SAME_GENERATION, SAME_GPU
+from traincast.kernels.domain import situation_of
 from traincast.lognormal import p90_factor
 from traincast.planning.energy import POWER_LOG_SD, WAITING_FRACTION, WORKING_FRACTION
 from traincast.units import show_bytes_per_s, show_usd
@@ -51,7 +53,16 @@ def step_assumptions_of(question: Question) -> tuple[str, ...]:
 def _spread(question: Question) -> str:
     if question.device.prices:
         return "p10 to p90 hold the errors of the calibration; this machine is the one that was measured."
-    return "p10 to p90 hold the errors of the method and the spread between machines of one type."
+    if question.method.name != "traincast" or question.device.kind != "gpu":
+        return "p10 to p90 cover the errors of the method and the spread between machines of one type."
+    return f"p10 to p90 cover {_NEARNESS[situation_of(question.device)]} and the spread between machines of one type."
+
+
+_NEARNESS = {
+    SAME_GPU: "the errors on other models that were measured on this GPU",
+    SAME_GENERATION: "the errors on GPUs that were not measured themselves but others of their generation were",
+    NEW_GENERATION: "the errors on GPUs of generations that were not measured",
+}
 
 
 def _host(question: Question) -> str:

@@ -17,7 +17,15 @@ from traincast.hardware.link import Link
 from traincast.kernels.predictor import Traincast
 from traincast.kernels.timeline import step_timeline
 from traincast.planning.checkpointing import saved_bytes
-from traincast.planning.gain import DOUBLED_BATCH_LOG_SD, LAYOUT_LOG_SD, PRECISION_LOG_SD, Asked, ask, gain_of
+from traincast.planning.gain import (
+    COMPILED_LOG_SD,
+    DOUBLED_BATCH_LOG_SD,
+    LAYOUT_LOG_SD,
+    PRECISION_LOG_SD,
+    Asked,
+    ask,
+    gain_of,
+)
 from traincast.planning.what_if import Found, LeftOut, WhatIf
 from traincast.scaling.model_parallel import WHOLE
 from traincast.trace.kinds import OpKind, op_kinds
@@ -115,9 +123,11 @@ def compiling(before: Asked) -> Found:
     question = before.forecast.question
     if question.compiled:
         return [LeftOut("torch.compile", "it is compiled already")]
-    catch = "The first steps take minutes, and changing shapes compile anew; no measurement has checked this gain yet."
+    catch = (
+        "The first steps take minutes, and changing shapes compile anew; such gains were measured in inference only."
+    )
     asked = ask(replace(question, compiled=True))
-    sure = {"other_kernels": True, "own_log_sd": LAYOUT_LOG_SD}  # nothing is known: taken as for a layout
+    sure = {"other_kernels": True, "own_log_sd": COMPILED_LOG_SD}
     return [_what_if(before, asked, name="torch.compile", change="compiled", catch=catch, **sure)]
 
 
@@ -241,7 +251,7 @@ def _channels_last(question: Question) -> Question:
 
 def _with_fused_update(question: Question) -> DeviceTimes:
     graph, micro = fuse_update(question.timed_graph), np.array([question.micro_batch_size])
-    times = question.method.op_times(graph, question.device, micro, precision=question.settings.precision)
+    times = question.timed_method.op_times(graph, question.device, micro, precision=question.settings.precision)
     n_passes = question.accumulation_steps
     timeline = step_timeline(graph, times, question.timed_host, n_micro_steps=n_passes)
     return DeviceTimes(graph=graph, micro_batch_sizes=micro, times=times, timeline=timeline)

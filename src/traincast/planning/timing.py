@@ -47,7 +47,7 @@ class Timing:
 def timing(question: Question, sizes: Ints, passes: Ints) -> Timing:
     """Op times once for every size; timelines for every number of passes."""
     graph, device = question.timed_graph, question.device
-    times = question.method.op_times(graph, device, sizes, precision=question.settings.precision)
+    times = question.timed_method.op_times(graph, device, sizes, precision=question.settings.precision)
     is_cpu = device.kind == "cpu"
     found = [
         step_timeline(graph, times, question.timed_host, n_micro_steps=n, is_synchronous=is_cpu)

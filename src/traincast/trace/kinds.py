@@ -68,6 +68,8 @@ _KIND = {f"aten.{name}": kind for kind, names in _NAMES.items() for name in name
 _KIND |= {
     "traincast.attention": OpKind.ATTENTION,
     "traincast.attention_backward": OpKind.ATTENTION,
+    "traincast.rms_norm": OpKind.NORMALISATION,
+    "traincast.rms_norm_backward": OpKind.NORMALISATION,
     "traincast.rnn": OpKind.RECURRENT,
     "traincast.rnn_backward": OpKind.RECURRENT,
     "traincast.request_dtype": OpKind.VIEW,

@@ -20,6 +20,8 @@ _PICKS_ROWS = {
     "aten.take",
     "aten._unsafe_index",
 }
+_LABEL_LOSS = "aten.nll_loss_forward"  # reads one value a row, as the labels say
+_LABEL_LOSS_BACKWARD = "aten.nll_loss_backward"  # writes zeros, and one value a row
 # Ops that overwrite their first input without reading it.
 _OVERWRITES = {
     "aten.copy_",
@@ -76,7 +78,9 @@ def _find_touched(graph: Graph) -> list[list[int]]:
         read = list(dict.fromkeys(inputs))
         if graph.names[name] in _PICKS_ROWS:
             read = [*read[1:], *outputs]
-        elif graph.names[name] in _OVERWRITES:
+        elif graph.names[name] in _OVERWRITES or graph.names[name] == _LABEL_LOSS:
             read = read[1:]
+        elif graph.names[name] == _LABEL_LOSS_BACKWARD:
+            read = [read[0], *read[2:]]
         found.append(read + outputs)
     return found

@@ -119,7 +119,7 @@ def test_liger_kernels_are_not_asked_but_can_be_taught_and_memory_rows_have_no_s
     eager, fused, memory = liger_rows(data)
 
     assert askable([eager, fused, memory]) == [eager]
-    assert [call.work for call in fused.calls] == [Work.LAYER_NORM]
+    assert [call.work for call in fused.calls] == [Work.TUNED_NORM]
     assert fused.calls[0].bytes == 2 * 2 * 2048 * 4096 < sum(call.bytes for call in eager.calls)
     assert memory.memory_bytes == 64 * 2**20
     assert np.isnan(memory.seconds)

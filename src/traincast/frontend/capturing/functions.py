@@ -97,6 +97,8 @@ class FunctionWatcher(TorchFunctionMode):
         name = getattr(func, "__name__", "")
         if name == "scaled_dot_product_attention":
             return _attention(*args, **kwargs)
+        if name == "rms_norm":
+            return _rms_norm(*args, **kwargs)
         if name in _RNN_MODES and len(args) == 9:
             return _recurrent(name, args)
         if func is torch.nn.functional.dropout or name in {"dropout", "dropout_"}:
@@ -172,6 +174,11 @@ def _attention(
     if bias is not None and bias.dtype == torch.bool:
         bias = torch.zeros_like(bias, dtype=query.dtype).masked_fill_(bias.logical_not(), float("-inf"))
     return torch.ops.traincast.attention(query, key, value, bias, float(dropout_p), bool(is_causal))[0]
+
+
+def _rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
+    """CUDA runs it as one op; elsewhere PyTorch takes it apart."""
+    return torch.ops.traincast.rms_norm(input, weight, len(normalized_shape))[0]
 
 
 def _recurrent(mode: str, args: tuple[Any, ...]) -> Any:

@@ -1,4 +1,4 @@
-"""Attention and recurrent layers as single ops, with the shapes that a fused backend would give them.
+"""Attention, recurrent layers and RMS norm as single ops, with the shapes that a fused backend would give them.
 
 On meta and CPU tensors PyTorch takes these apart (2,500 ops for a small LSTM), on CUDA it does not. The capture
 redirects the calls to the ops below; lowering then says which kernel a target really runs. They have shapes and a
@@ -20,6 +20,11 @@ _library.define(
 _library.define(
     "attention_backward(Tensor grad, Tensor query, Tensor key, Tensor value, Tensor? bias, Tensor output,"
     " Tensor logsumexp, float dropout_p, bool is_causal, bool bias_gradient) -> (Tensor, Tensor, Tensor, Tensor?)"
+)
+_library.define("rms_norm(Tensor input, Tensor? weight, int n_dims) -> (Tensor, Tensor)")
+_library.define(
+    "rms_norm_backward(Tensor grad, Tensor input, Tensor root, Tensor? weight, bool input_gradient,"
+    " bool weight_gradient) -> (Tensor?, Tensor?)"
 )
 _library.define(
     "rnn(Tensor input, Tensor[] hidden, Tensor[] weights, str mode, int n_layers, int n_directions, bool train,"
@@ -83,6 +88,37 @@ def _attention_derivative(ctx: Any, grad: Any, _: Any) -> tuple[Any, ...]:
 
 torch.library.register_autograd(
     f"{NAMESPACE}::attention", _attention_derivative, setup_context=_attention_context, lib=_library
+)
+
+
+@torch.library.register_fake(f"{NAMESPACE}::rms_norm", lib=_library)
+def _rms_norm(input: Any, weight: Any, n_dims: int) -> tuple[Any, Any]:
+    """The output, and one over the root of each row's mean square."""
+    row = (*input.shape[: input.dim() - n_dims], *(1 for _ in range(n_dims)))
+    return torch.empty_like(input), input.new_empty(row, dtype=torch.float32)
+
+
+@torch.library.register_fake(f"{NAMESPACE}::rms_norm_backward", lib=_library)
+def _rms_norm_backward(
+    grad: Any, input: Any, root: Any, weight: Any, input_gradient: bool, weight_gradient: bool
+) -> tuple[Any, Any]:
+    return torch.empty_like(input) if input_gradient else None, torch.empty_like(weight) if weight_gradient else None
+
+
+def _rms_norm_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, Any]) -> None:
+    input, weight, _ = inputs
+    ctx.set_materialize_grads(False)
+    ctx.input_gradient, ctx.weight_gradient = ctx.needs_input_grad[:2]
+    ctx.save_for_backward(input, output[1], weight)
+
+
+def _rms_norm_derivative(ctx: Any, grad: Any, _: Any) -> tuple[Any, ...]:
+    wanted = (ctx.input_gradient, ctx.weight_gradient)
+    return (*torch.ops.traincast.rms_norm_backward(grad, *ctx.saved_tensors, *wanted), None)
+
+
+torch.library.register_autograd(
+    f"{NAMESPACE}::rms_norm", _rms_norm_derivative, setup_context=_rms_norm_context, lib=_library
 )
 
 

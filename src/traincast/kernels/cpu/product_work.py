@@ -34,7 +34,7 @@ def product_terms(graph: Graph, batch_sizes: Ints) -> list[Term]:
                 terms += list(_recurrent(graph, ops[chosen], sizes[:, :, kernels[chosen]]))
             elif work < FIRST_BYTES:
                 terms += list(_products(graph, Work(work), ops[chosen], sizes[:, :, kernels[chosen]]))
-            elif place > 0:
+            elif place > 0 and work == Work.REDUCTION:  # the gradient of a convolution's bias
                 terms.append(Term("bytes.reduction", ops[chosen], sizes[:, SIZE["bytes"], kernels[chosen]]))
     return terms
 

@@ -72,6 +72,7 @@ class Block:
     floor_power: float = 1.5
     idle_s: float = 0.0  # rest between kernels, in which a board at its power limit recovers
     n_dispatched: Floats | None = None  # ops of a queue of kernels, which hides their dispatch; None: lone calls
+    is_cold: NDArray[np.bool_] | None = None  # one a kernel: the cache was cleared before it; None: of no kernel
 
     @property
     def n_rows(self) -> int:
@@ -102,7 +103,10 @@ class Block:
         }
         busy_s = np.maximum(self.kernels.sizes["flop"] / columns["simt_flop_per_s"], 1e-9)
         columns["tdp_w"] = columns["tdp_w"] * (1.0 + self.idle_s / busy_s)
-        return ceilings(DeviceFigures(**columns), coefficients)
+        limits = ceilings(DeviceFigures(**columns), coefficients)
+        if self.is_cold is None:
+            return limits
+        return replace(limits, l2_reach_bytes=np.where(self.is_cold, 0.0, limits.l2_reach_bytes))
 
     def take(self, rows: NDArray[np.bool_]) -> Block:
         """Some of the rows."""
@@ -117,6 +121,7 @@ class Block:
             observed_s=self.observed_s[rows],
             floor_s=self.floor_s[rows],
             n_dispatched=None if self.n_dispatched is None else self.n_dispatched[rows],
+            is_cold=None if self.is_cold is None else self.is_cold[kept],
             tags={name: values[rows] for name, values in self.tags.items()},
         )
 

@@ -1,4 +1,4 @@
-"""Measurements of 2021 to 2026 that teach the coefficients: products, attention, whole steps of language models.
+"""Measurements of 2021 to 2026 that teach the coefficients: products, attention, norms, steps of language models.
 
 Lone kernels are timed in short bursts with rests between them, in which no board meets its power limit; steps of
 language models run for minutes at it. Each names what its machine adds to a call.
@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from traincast.kernels.refit.block import Block
+from traincast.kernels.refit.modern.byte_blocks import byte_blocks
 from traincast.kernels.refit.modern.kernel_files import kernel_rows
 from traincast.kernels.refit.modern.kernel_row import KernelRow, ask_anyway, block_of
 from traincast.kernels.refit.modern.language_blocks import is_teaching, language_block
@@ -31,11 +32,9 @@ def modern_blocks(data: Path, traces: Path) -> Iterator[Block]:
     for device in sorted({str(row.device_name) for row in products}):
         yield xla_block([row for row in products if row.device_name == device])
     yield _burst(block_of("product ceilings", files["gemm_ceilings_stas"]))
-    eight_bit = [row for row in files["kernels_misc"] if row.precision == "fp8"]
-    if eight_bit:
-        yield _burst(block_of("products fp8 H800", eight_bit))
     attention = [row for row in files["kernels_cudnn"] if _is_attention(row)]
     yield replace(_burst(masked(block_of("attention", attention))), attention="tuned")
+    yield from byte_blocks(data)
     rows = [row for file in language_rows(data).values() for row in file if is_teaching(row)]
     for source in sorted({row.source for row in rows} & set(LANGUAGE_SOURCES)):
         block = language_block(f"language models {source}", [row for row in rows if row.source == source], traces)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from traincast.hardware.catalog import find_device
+from traincast.kernels.byte_kernels import softmax_work
 from traincast.kernels.kernels_of import SIZES, patches_in_blocks
 from traincast.kernels.refit.block import Block, Kernels
 from traincast.kernels.work import Work
@@ -88,9 +89,11 @@ def _elementwise_sizes(rows: list[dict[str, str]]) -> dict[str, Any]:
     work = np.full(len(rows), Work.ELEMENTWISE)
     name = np.array([row["op"] for row in rows])
     work[name == "softmax"] = Work.SOFTMAX
-    work[(name == "softmax") & (columns > 1024)] = Work.SOFTMAX_LONG
-    work[name == "ln"] = Work.LAYER_NORM
-    return {"work": work, "bytes": 4 * tensors * count * columns, "flop": np.zeros(len(rows))}
+    is_softmax, is_norm = name == "softmax", name == "ln"
+    work[is_softmax] = [softmax_work(width, 4) for width in columns[is_softmax]]
+    work[is_norm] = Work.LAYER_NORM
+    turns = np.where(is_norm, count, 1.0)
+    return {"work": work, "b": turns, "bytes": 4 * tensors * count * columns, "flop": np.zeros(len(rows))}
 
 
 def _block(name: str, rows: list[dict[str, str]], sizes: dict[str, Any]) -> Block:

@@ -32,9 +32,10 @@ WEIGHTS = {
     "nvidia examples amp-fp16": 800.0,
     "products B200": 400.0,
     "products H100-SXM5-80GB": 400.0,
-    "products fp8 H800": 100.0,
     "product ceilings": 300.0,
     "attention": 400.0,
+    "language kernels, eager": 300.0,
+    "language kernels, tuned": 150.0,
     "language models llm-foundry": 1200.0,
     "language models internevo": 100.0,
 }

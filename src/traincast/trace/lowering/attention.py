@@ -6,52 +6,14 @@ causal mask, softmax, dropout, product with the values, always in fp32; all of i
 
 from __future__ import annotations
 
-from typing import Any
-
 from traincast.trace.dtypes import CODE, FLOAT32
+from traincast.trace.lowering.emitter import Dims, Emitter
 from traincast.trace.lowering.program import SCALAR, Program
-
-Dims = list[tuple[int, int]]  # (base, slope) of each dimension
-
-
-class _Emitter:
-    """Writes ops for one neutral op, and makes the tensors that it did not have."""
-
-    def __init__(self, program: Program, op: int) -> None:
-        self.program, self.graph = program, program.neutral
-        self.where: dict[str, Any] = {
-            "phase": int(self.graph.op_phase[op]),
-            "module": int(self.graph.op_module[op]),
-            "origin": op,
-            "alone": True,
-        }
-
-    def dims(self, tensor: int) -> Dims:
-        return self.program.dims_of(self.program.tensor_shape[tensor])
-
-    def new(self, dims: Dims, dtype: int) -> int:
-        return self.program.tensor(self.program.shape(dims), dtype, self.program.storage())
-
-    def op(self, name: str, inputs: list[int], output: int) -> int:
-        self.program.emit(f"aten.{name}", inputs, [output], **self.where)
-        return output
-
-    def cast(self, tensor: int, dtype: int) -> int:
-        if self.program.tensor_dtype[tensor] == dtype:
-            return tensor
-        return self.op("_to_copy", [tensor], self.program.like(tensor, dtype=dtype))
-
-    def transposed(self, tensor: int) -> int:
-        """The same memory with its last two dimensions exchanged."""
-        outer, rows, columns = self.dims(tensor)
-        shape = self.program.shape([outer, columns, rows])
-        view = self.program.tensor(shape, self.program.tensor_dtype[tensor], self.program.tensor_storage[tensor])
-        return self.op("transpose", [tensor], view)
 
 
 def emit_attention(program: Program, op: int, inputs: list[int], output: int, *, is_causal: bool) -> None:
     """The forward pass; what backward needs is remembered under the op's number."""
-    write = _Emitter(program, op)
+    write = Emitter(program, op)
     query, key, value, *bias = (write.cast(tensor, FLOAT32) for tensor in inputs)
     dtype = FLOAT32
     flat_query, flat_key, flat_value = (_heads_merged(write.dims(tensor)) for tensor in (query, key, value))
@@ -84,7 +46,7 @@ def emit_attention(program: Program, op: int, inputs: list[int], output: int, *,
 
 def emit_attention_backward(program: Program, op: int, gradient: int, outputs: list[int]) -> None:
     """The backward pass of an attention that `emit_attention` took apart."""
-    write = _Emitter(program, op)
+    write = Emitter(program, op)
     left, right, values, chances, kept, dropped = program.saved[int(program.neutral.op_forward[op])]
     like, dtype = program.like, FLOAT32
     gradient = write.cast(gradient, dtype)
@@ -111,7 +73,7 @@ def _heads_merged(dims: Dims) -> Dims:
     return [(base, slope), positions, features]
 
 
-def _causal_mask(write: _Emitter, dims: Dims, dtype: int) -> int:
+def _causal_mask(write: Emitter, dims: Dims, dtype: int) -> int:
     program = write.program
     allowed = write.op("ones", [], write.new(dims, CODE["bool"]))
     lower = write.op("tril", [allowed], write.new(dims, CODE["bool"]))

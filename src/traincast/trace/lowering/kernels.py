@@ -7,13 +7,18 @@ from typing import Any
 from traincast.trace.dtypes import BFLOAT16, FLOAT16
 from traincast.trace.lowering.attention import emit_attention, emit_attention_backward
 from traincast.trace.lowering.program import Program
+from traincast.trace.lowering.rms_norm import emit_rms_norm, emit_rms_norm_backward
 
 _RENAMED = {
     ("cuda", "traincast.rnn"): "aten._cudnn_rnn",
     ("cuda", "traincast.rnn_backward"): "aten._cudnn_rnn_backward",
+    ("cuda", "traincast.rms_norm"): "aten._fused_rms_norm",
+    ("cuda", "traincast.rms_norm_backward"): "aten._fused_rms_norm_backward",
     ("cpu", "traincast.rnn"): "aten.mkldnn_rnn_layer",
     ("cpu", "traincast.rnn_backward"): "aten.mkldnn_rnn_layer_backward",
 }
+
+_APART_ON_CPU = {"traincast.rms_norm": emit_rms_norm, "traincast.rms_norm_backward": emit_rms_norm_backward}
 
 
 def emit_kernel(program: Program, op: int, inputs: list[int], outputs: list[int], *, target: str) -> None:
@@ -25,6 +30,9 @@ def emit_kernel(program: Program, op: int, inputs: list[int], outputs: list[int]
             emit_attention(program, op, inputs, outputs[0], is_causal=bool(graph.attributes_of(op)["is_causal"]))
         else:
             emit_attention_backward(program, op, inputs[0], outputs)
+        return
+    if name in _APART_ON_CPU and target == "cpu":
+        _APART_ON_CPU[name](program, op, inputs, outputs)
         return
     if name.startswith("traincast.attention"):
         name = _attention_kernel(program, name, inputs, target)

@@ -31,6 +31,7 @@ _FOLLOWS_FIRST_INPUT = {
     "aten.native_group_norm",
     "aten.native_dropout",
     "traincast.attention",
+    "traincast.rms_norm",
 }
 
 

@@ -60,6 +60,7 @@ _LOSSES = _names(
 CUDA = AutocastPolicy(
     lower=_PRODUCTS,
     fp32=_LOSSES
+    | {"traincast.rms_norm"}
     | _names(
         "pow exp expm1 log log10 log2 log1p reciprocal rsqrt acos asin cosh sinh tan erfinv softplus renorm norm"
         " native_layer_norm native_group_norm _fused_rms_norm _cdist_forward logsumexp"

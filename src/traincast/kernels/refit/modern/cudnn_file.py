@@ -7,7 +7,7 @@ from pathlib import Path
 
 from traincast.kernels.refit.modern.kernel_row import ITEM_BYTES, Call, KernelRow, moved
 from traincast.kernels.refit.op_rows import read_rows
-from traincast.kernels.work import Work
+from traincast.kernels.work import NORM_WORKS, Work
 
 FILE = "kernels_cudnn.csv.gz"
 _PRECISION = {"bfloat16": "bf16"}
@@ -28,7 +28,11 @@ def _row(row: dict[str, str]) -> KernelRow:
     why = "" if precision == "bf16" else precision
     if is_attention and shape["window"]:
         why = why or _WINDOW
-    call = attention(shape, precision, is_backward) if is_attention else norm(shape, precision, is_backward)
+    call = (
+        attention(shape, precision, is_backward)
+        if is_attention
+        else norm(row["kernel"], shape, precision, is_backward, row["backend"])
+    )
     return KernelRow(
         file=FILE,
         source=row["source"],
@@ -74,11 +78,13 @@ def attention(shape: dict[str, float], precision: str, is_backward: bool) -> Cal
     )
 
 
-def norm(shape: dict[str, float], precision: str, is_backward: bool) -> Call:
-    """Reads its input and writes its output; backward reads the gradient, too."""
-    n_elements = float(shape["N"]) * float(shape["C"])
-    work, tensors = (Work.LAYER_NORM_BACKWARD, 3) if is_backward else (Work.LAYER_NORM, 2)
-    return moved(work, tensors * ITEM_BYTES[precision] * n_elements, precision=precision)
+def norm(kernel: str, shape: dict[str, float], precision: str, is_backward: bool, backend: str) -> Call:
+    """Reads its input and writes its output; backward reads the gradient, too. Backends but PyTorch's are tuned."""
+    n_rows, width = float(shape["N"]), float(shape["C"])
+    tuned = "compiled_norm" if is_backward and backend == "torch_compile" else "tuned_norm"
+    work = Work[((kernel if backend == "pytorch" else tuned) + ("_backward" if is_backward else "")).upper()]
+    n_bytes = (3 if is_backward else 2) * ITEM_BYTES[precision] * n_rows * width
+    return moved(work, n_bytes, precision=precision, turns=n_rows if work in NORM_WORKS else 1.0)
 
 
 def _kept(shape: dict[str, str]) -> float:

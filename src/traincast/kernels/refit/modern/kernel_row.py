@@ -21,7 +21,10 @@ NO_DEVICE = "no such device yet"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One kernel: its kind of work, `b` products of an m x k by a k x n matrix, flop, and the least bytes it moves."""
+    """One kernel: its kind of work, `b` products of an m x k by a k x n matrix, flop, and the least bytes it moves.
+
+    What is made of bytes has turns as its `b`: rows of a norm, waits of a loss.
+    """
 
     work: Work
     bytes: float
@@ -80,9 +83,10 @@ def product(m: float, n: float, k: float, *, precision: str, b: float = 1.0) -> 
     )
 
 
-def moved(work: Work, n_bytes: float, *, precision: str) -> Call:
+def moved(work: Work, n_bytes: float, *, precision: str, turns: float = 1.0) -> Call:
     """A kernel that is made of bytes."""
-    return Call(work=work, bytes=n_bytes, item=ITEM_BYTES[precision], is_bf16=precision == "bf16")
+    shape = (turns, 1.0, 1.0, 1.0)
+    return Call(work=work, bytes=n_bytes, item=ITEM_BYTES[precision], is_bf16=precision == "bf16", shape=shape)
 
 
 def askable(rows: Sequence[KernelRow]) -> list[KernelRow]:
@@ -100,8 +104,11 @@ def ask_anyway(rows: Sequence[KernelRow]) -> list[KernelRow]:
     return [replace(row, not_asked="") for row in rows if row.calls and row.device_name]
 
 
-def block_of(name: str, rows: Sequence[KernelRow], *, tf32: bool = False) -> Block:
-    """Rows of known devices as a block. The files time the device: no floor of a call is added."""
+def block_of(name: str, rows: Sequence[KernelRow], *, tf32: bool = False, is_cold: bool = False) -> Block:
+    """Rows of known devices as a block. The files time the device: no floor of a call is added.
+
+    `is_cold`: the cache was cleared before each timing, so that the first kernel of a row finds nothing in it.
+    """
     names = [row.device_name or "" for row in rows]
     devices = tuple(sorted(set(names)))
     calls = [call for row in rows for call in row.calls]
@@ -113,6 +120,7 @@ def block_of(name: str, rows: Sequence[KernelRow], *, tf32: bool = False) -> Blo
     sizes["flop"] = np.array([call.flop for call in calls])
     sizes["bytes"] = np.array([call.bytes for call in calls])
     false = np.zeros(len(calls), dtype=bool)
+    is_first = np.diff(owner, prepend=-1) > 0
     return Block(
         name=name,
         kernels=Kernels(
@@ -132,6 +140,7 @@ def block_of(name: str, rows: Sequence[KernelRow], *, tf32: bool = False) -> Blo
         floor_s=np.zeros(len(rows)),
         tags=_tags(rows, names),
         tf32=tf32,
+        is_cold=is_first if is_cold else None,
     )
 
 

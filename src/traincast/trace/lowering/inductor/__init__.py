@@ -1,0 +1,1 @@
+"""What torch.compile's default compiler, Inductor, makes of a lowered step."""

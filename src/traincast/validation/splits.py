@@ -59,9 +59,9 @@ _UNITS: dict[Kind, tuple[str, Callable[[str], str]]] = {
 }
 
 
-def has_units(tags: Mapping[str, NDArray[Any]], kind: Kind) -> bool:
-    """Rows of ops have no family, and the older sets name no source."""
-    return _UNITS[kind][0] in tags
+def has_units(block: Block, kind: Kind) -> bool:
+    """Families are of whole models, not of lone kernels; the older sets name no source."""
+    return _UNITS[kind][0] in block.tags and (kind != "family" or block.n_dispatched is not None)
 
 
 def units_of(tags: Mapping[str, NDArray[Any]], kind: Kind) -> NDArray[Any]:
@@ -83,7 +83,7 @@ class Split:
         return f"without {self.kind} {', '.join(self.values)}"
 
     def rows(self, block: Block) -> Rows:
-        if not has_units(block.tags, self.kind):
+        if not has_units(block, self.kind):
             return np.zeros(block.n_rows, dtype=bool)
         return np.isin(units_of(block.tags, self.kind), self.values)
 
@@ -93,7 +93,7 @@ def splits_of(blocks: Iterable[Block]) -> list[Split]:
     listed = list(blocks)
     gpus = sorted({str(gpu) for block in listed for gpu in units_of(block.tags, "GPU")})
     families = sorted(
-        {str(family) for block in listed if "family" in block.tags for family in units_of(block.tags, "family")}
+        {str(family) for block in listed if has_units(block, "family") for family in units_of(block.tags, "family")}
     )
     by_family = [tuple(families[number::N_FAMILY_SPLITS]) for number in range(N_FAMILY_SPLITS)]
     return [Split("GPU", (gpu,)) for gpu in gpus] + [Split("family", names) for names in by_family if names]
@@ -106,14 +106,14 @@ def wide_splits_of(blocks: Iterable[Block]) -> list[Split]:
     return [
         Split(kind, (unit,))
         for kind in kinds
-        for unit in sorted({str(u) for b in listed if has_units(b.tags, kind) for u in units_of(b.tags, kind)})
+        for unit in sorted({str(u) for b in listed if has_units(b, kind) for u in units_of(b.tags, kind)})
     ]
 
 
 def held_out(block: Block, splits: Sequence[Split], fits: Sequence[Coefficients], kind: Kind) -> Floats:
     """Every row predicted by the fit that did not see its GPU, family, generation or source."""
     predicted = np.full(block.n_rows, np.nan)
-    if not has_units(block.tags, kind):
+    if not has_units(block, kind):
         return predicted
     units = units_of(block.tags, kind)
     present = set(np.unique(units).tolist())

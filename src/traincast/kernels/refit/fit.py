@@ -86,10 +86,11 @@ def fit_without(
     compares some with full refits.
     """
     kept = np.concatenate([~rows for rows in left_out] + [np.ones(len(NAMES), dtype=bool)])
-    slopes = jacobian[kept]
+    slopes = jacobian[kept] * _SDS
+    curvature = slopes.T @ slopes  # never singular: every prior adds to its own coefficient
     point = as_point(fitted)
     for _ in range(n_steps):
-        step, *_ = np.linalg.lstsq(slopes * _SDS, -problem.errors(point)[kept], rcond=None)
+        step = np.linalg.solve(curvature, -slopes.T @ problem.errors(point)[kept])
         point = point + np.clip(step, -1.0, 1.0) * _SDS
         if np.abs(step).max() < _STILL:
             break

@@ -45,7 +45,7 @@ def best_constants(
     own = np.concatenate([np.full(block.n_rows, number < len(blocks)) for number, block in enumerate(joined)])
     in_sample = [_error(name, joined, fit(own), own) for name, fit in _fits(joined)]
     carried = []
-    if left_out != "nothing" and all(has_units(block.tags, _kind(left_out)) for block in joined):
+    if left_out != "nothing" and all(has_units(block, _kind(left_out)) for block in joined):
         units = np.concatenate([units_of(block.tags, _kind(left_out)) for block in joined])
         everything = np.ones(len(own), dtype=bool)
         carried = [_error(name, joined, left_out_fits(units, everything, fit), own) for name, fit in _fits(joined)]

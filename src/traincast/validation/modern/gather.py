@@ -12,11 +12,12 @@ from traincast.kernels.coefficients import shipped
 from traincast.kernels.refit.block import Block
 from traincast.kernels.refit.modern.e2e_files import image_rows
 from traincast.kernels.refit.modern.kernel_files import kernel_rows
-from traincast.kernels.refit.modern.kernel_row import KernelRow, askable, block_of
+from traincast.kernels.refit.modern.kernel_row import KernelRow, ask_anyway, askable, block_of
 from traincast.kernels.refit.modern.language_blocks import is_teaching
 from traincast.kernels.refit.modern.language_files import language_rows
 from traincast.kernels.refit.modern.language_row import LanguageRow
 from traincast.kernels.refit.modern.product_files import MISC, XLA
+from traincast.kernels.refit.modern_sets import burst
 from traincast.validation.blocks import Blocks, load_blocks, load_model_block
 from traincast.validation.fits import load_fits, load_real_fit, problem_of
 from traincast.validation.modern.asking import Answer, ask_all
@@ -66,10 +67,14 @@ def rooms_of(blocks: Blocks, data: Path, traces: Path) -> Rooms:
 
 
 def _scored_only(data: Path, traces: Path) -> Iterator[Block]:
-    """Rows that no fit takes in: grouped products on B200, and image models under a newer PyTorch."""
-    grouped = [row for row in askable(kernel_rows(data)[MISC]) if row.device_name == "B200"]
+    """Rows that no fit takes in: grouped products, DeepGEMM's, and image models under a newer PyTorch."""
+    rows = kernel_rows(data)[MISC]
+    grouped = [row for row in askable(rows) if row.device_name == "B200"]
     if grouped:
-        yield block_of("grouped products B200", grouped)
+        yield burst(block_of("grouped products B200", grouped))
+    eight_bit = [row for row in ask_anyway(rows) if row.precision == "fp8"]
+    if eight_bit:
+        yield burst(block_of("products fp8 H800", eight_bit))
     steps = [row.step for row in image_rows(data) if row.set_name == "eager nchw, PyTorch 2.9"]
     if steps:
         yield load_model_block("timm inference RTX-4090 nchw, PyTorch 2.9", steps, traces)[0]

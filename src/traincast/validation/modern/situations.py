@@ -40,7 +40,7 @@ def coverages_of(blocks: Sequence[Block], evidence: Evidence) -> list[Coverage]:
 
 
 def _of_block(block: Block, evidence: Evidence, kind: LeftOut) -> Iterator[Coverage]:
-    if kind == "nothing" or not has_units(block.tags, kind):
+    if kind == "nothing" or not has_units(block, kind):
         return
     predicted_s, log_sd = evidence.seconds(block, kind), evidence.log_sd(block, kind)
     where = np.array(situations(block, evidence.fitted, kind))

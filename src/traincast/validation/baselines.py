@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from traincast.errors import InputError
 from traincast.hardware.catalog import find_device
 from traincast.kernels.refit.block import Block
+from traincast.kernels.work import FIRST_BYTES
 from traincast.trace.graph import Floats
 
 Fit = Callable[[NDArray[np.bool_]], Floats]  # rows to learn from -> seconds of all rows
@@ -20,7 +21,8 @@ def ideal_seconds(block: Block) -> tuple[Floats, Floats]:
     """Every kernel's flop at the peak of its operands and its bytes at full bandwidth, once, in seconds."""
     rates = np.array([_rates(name, tf32=block.tf32) for name in block.devices])[block.device]
     sixteen = np.where(block.kernels.is_bf16, rates[:, 2], rates[:, 1])
-    flop_per_s = np.select([block.kernels.item == 1, block.kernels.item == 2], [rates[:, 3], sixteen], rates[:, 0])
+    is_fp8 = (block.kernels.item == 1) & (block.kernels.work < FIRST_BYTES)  # masks have one byte, too
+    flop_per_s = np.select([is_fp8, block.kernels.item == 2], [rates[:, 3], sixteen], rates[:, 0])
     return block.kernels.sizes["flop"] / flop_per_s, block.kernels.sizes["bytes"] / rates[:, 4]
 
 

@@ -97,7 +97,7 @@ def _off(block: Block, device: str) -> Block:
 def _part(case: Case, label: str, rows: Sequence[Rows]) -> Case:
     """Some rows of a case, reported. Constants are those of its own rows."""
     taken = _kept([block.take(chosen) for block, chosen in zip(case.blocks, rows, strict=True)])
-    return replace(case, what=f"- {label}", blocks=taken, limits={})
+    return replace(case, what=f"{case.what}, {label}", blocks=taken, limits={})
 
 
 def product_cases(rooms: Rooms) -> Iterator[Case]:
@@ -126,7 +126,7 @@ def attention_cases(rooms: Rooms) -> Iterator[Case]:
                 some = with_tag(with_tag(block, "direction", direction), "precision", precision)
                 for device in sorted(set(some.tags["device"].tolist())):
                     generation = find_device(device).arch
-                    yield Case(
+                    case = Case(
                         what=f"attention {direction}, {precision}, {device}",
                         blocks=(on_devices(some, device),),
                         left_out="generation",
@@ -135,6 +135,9 @@ def attention_cases(rooms: Rooms) -> Iterator[Case]:
                         noise=rooms.noise_of("attention"),
                         limits={"median": 0.15},
                     )
+                    yield case
+                    windows = [block.tags["window"] != "" for block in case.blocks]
+                    yield _part(case, "sliding windows", windows)
 
 
 def byte_cases(rooms: Rooms) -> Iterator[Case]:

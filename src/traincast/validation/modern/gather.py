@@ -52,7 +52,7 @@ def gather(data: Path, traces: Path, *, are_refitted: bool = True) -> Gathered:
 
 def gathered_from(blocks: Blocks, data: Path, traces: Path, *, are_refitted: bool) -> Gathered:
     problem = problem_of(blocks)
-    splits = [*splits_of(blocks.all), *wide_splits_of(blocks.all)]
+    splits = [*wide_splits_of(blocks.all), *splits_of(blocks.all)]
     fits = load_fits(problem, splits, traces)
     chosen = [split for split in REFITTED if split in splits] if are_refitted else []
     refits = {split: load_real_fit(problem, split, traces, n_steps=_REFIT_STEPS) for split in chosen}

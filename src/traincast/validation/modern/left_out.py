@@ -90,8 +90,8 @@ class Line:
 
     @property
     def is_met(self) -> bool | None:
-        """None: reported, nothing was promised. The worse of both fits counts."""
-        if not self.limits:
+        """None: reported, because nothing was promised or no fit answers. The worse of both fits counts."""
+        if not self.limits or not self.summary.n:
             return None
         reached = {"median": self.median_fraction, "mean": self.summary.mean_absolute_fraction}
         return all(reached[name] <= limit for name, limit in self.limits.items())

@@ -171,6 +171,10 @@ def orders() -> list[Order]:
 
 def _product_seconds(gpu: str) -> Floats:
     precision = "bf16" if find_device(gpu).bf16_flop_per_s else "fp16"
+    return reference_products(gpu, precision).predict(shipped().coefficients)
+
+
+def reference_products(gpu: str, precision: str) -> Block:
     rows = [
         KernelRow(
             file="", source="", kernel="gemm", device=gpu, precision=precision, direction="forward", backend="",
@@ -178,7 +182,7 @@ def _product_seconds(gpu: str) -> Floats:
         )
         for sizes in PRODUCTS
     ]  # fmt: skip
-    return block_of("reference products", rows).predict(shipped().coefficients)
+    return block_of("reference products", rows)
 
 
 def _model_seconds(gpu: str) -> Iterator[float]:

@@ -27,8 +27,8 @@ _IDLE_FRACTION, _IDLE_FRACTION_WITH_GDDR = 0.15, 0.30
 _L2_BYTES_PER_CLOCK = 64.0
 _VOLTA_KERNELS = ("Volta", "Turing")  # both run the library kernels named after Volta
 _OLD_ARCHITECTURES = ("Kepler", "Maxwell", "Pascal")
-# 16-bit flop a clock and processor. Units wider than Ampere's need instructions that several warps, or neighbouring
-# processors, issue together, and then share the tiles that they load.
+# 16-bit flop a clock and processor. Units wider than Ampere's come with clusters of processors that load the edges of
+# their tiles together: else the cache could not feed them.
 _AMPERE_WIDTH, _HOPPER_WIDTH = 2048.0, 4096.0
 # Stand-ins for figures that a user's device file may leave out; the forecast then says that it guesses.
 _DEFAULT_CLOCK_HZ, _DEFAULT_L2_BYTES, _DEFAULT_PROCESS_NM = 1.5e9, 6 * 2**20, 8.0
@@ -101,7 +101,6 @@ class Ceilings:
     matrix_power_flop_per_s: Column  # for 16-bit operands; tf32 takes twice the energy, fp8 half of it
     matrix_width: Column  # flop a clock and processor, of 16-bit operands
     old_instructions: Column  # share of the peak that kernels written for Ampere reach
-    is_clustered: Column  # processors share the tiles that they load
     needs_tuned_attention: Column  # PyTorch has no kernels of its own worth taking and calls the vendor's
     memory_bytes_per_s: Column
     l2_bytes_per_s: Column
@@ -161,6 +160,7 @@ def ceilings(figures: DeviceFigures, coefficients: Coefficients) -> Ceilings:
         + coefficients["dram.amd"] * figures.is_amd
     )
     width = np.maximum(matrix_peak / (figures.n_sm * figures.peak_clock_hz), 128.0)
+    shared = np.maximum(width / _AMPERE_WIDTH, 1.0)
     l2 = figures.n_sm * figures.clock_hz * _L2_BYTES_PER_CLOCK
     return Ceilings(
         simt_flop_per_s=figures.simt_flop_per_s,
@@ -172,12 +172,11 @@ def ceilings(figures: DeviceFigures, coefficients: Coefficients) -> Ceilings:
         matrix_power_flop_per_s=matrix_power,
         matrix_width=width,
         old_instructions=np.minimum(np.exp(coefficients["old_instructions"]) * _HOPPER_WIDTH / width, 1.0),
-        is_clustered=width > 1.5 * _AMPERE_WIDTH,
         needs_tuned_attention=width > 1.5 * _HOPPER_WIDTH,
         memory_bytes_per_s=figures.memory_bytes_per_s * np.exp(memory),
         l2_bytes_per_s=l2 * np.exp(coefficients["l2_rate.bytes"]),
         l2_tile_bytes_per_s=l2 * np.exp(coefficients["l2_rate.tiles"]),
-        l2_matrix_tile_bytes_per_s=l2 * np.exp(coefficients["l2_rate.matrix_tiles"]),
+        l2_matrix_tile_bytes_per_s=l2 * np.exp(coefficients["l2_rate.matrix_tiles"]) * shared,
         l2_reach_bytes=figures.l2_bytes * np.exp(coefficients["l2_reach"]),
         n_sm=figures.n_sm,
         clocks_per_s=figures.n_sm * figures.clock_hz,

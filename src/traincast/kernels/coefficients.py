@@ -144,7 +144,7 @@ _PASSES = {
     # AdamW's eight list ops over 8 billion bf16 weights take 46.6 ms on a B200, 86 % of its bandwidth (Bekman, "Machine
     # Learning Engineering", training/performance, table of torch.compile; read 2026-11-18).
     Work.OPTIMIZER: (0.0, 0.1),
-    Work.UNEVEN: (log(1.7), 0.3),  # loads of 2 bytes instead of 16, and a division or two to find each of them
+    Work.UNEVEN: (log(1.7), 0.5),  # loads of 2 bytes instead of 16, and a division or two to find each of them
     Work.SOFTMAX_HUGE: (log(2.0), 0.2),  # three reads and a write of what is counted as a read and a write
     Work.RMS_NORM: (log(1.2), 0.3),
     Work.RMS_NORM_BACKWARD: (log(2.0), 0.3),  # the weight's gradient is a second pass over input and gradient
@@ -154,7 +154,7 @@ _PASSES = {
     Work.TUNED_LOSS: (0.0, 0.3),
     Work.TUNED_EMBEDDING: (0.0, 0.2),
     Work.COMPILED_NORM_BACKWARD: (log(2.0), 0.3),
-    Work.CAST: (log(1.3), 0.3),  # as uneven operands, but in order
+    Work.CAST: (log(1.3), 0.7),  # as uneven operands, but in order
     Work.EMBEDDING: (log(2.0), 0.5),  # one element a thread, whose row is looked up
     Work.EMBEDDING_BACKWARD: (log(5.0), 0.5),  # indices are sorted, rows summed in parts, sums put in place
 }

@@ -16,20 +16,17 @@ from traincast.kernels.ceilings import Ceilings
 from traincast.trace.graph import Floats, Ints
 
 _TILES = np.array(
-    [(256, 256), (256, 128), (128, 256), (128, 128), (128, 64), (64, 128), (64, 64), (128, 32), (32, 128), (32, 32)],
-    dtype=float,
+    [(256, 128), (128, 256), (128, 128), (128, 64), (64, 128), (64, 64), (128, 32), (32, 128), (32, 32)], dtype=float
 )
 _HEIGHT, _WIDTH = _TILES.T
 _SMALLER, _LARGER = _TILES.min(axis=1), _TILES.max(axis=1)
 # Which tiles libraries offer, by the kernels' names in the measured rows; the first number of a name lies along n.
 # Batched products on scalar units: one tile on Pascal, four on Volta and Turing, no narrow ones on others. Implicit
 # convolutions cut 128 pixels by 32 to 128 channels; Winograd's fused kernels 32 patches by 32 channels, and the
-# products between its transforms have no smallest tile. Clusters of processors share what they load, as a larger tile
-# would.
+# products between its transforms have no smallest tile.
 _OFFERED = {
-    "any": _SMALLER < 256.0,
-    "clustered": _LARGER > 0.0,
-    "coarse": (_SMALLER >= 64.0) & (_SMALLER < 256.0),
+    "any": _LARGER > 0.0,
+    "coarse": _SMALLER >= 64.0,
     "batched_pascal": (_HEIGHT == 64.0) & (_WIDTH == 128.0),
     "batched_volta": (_LARGER <= 128.0) & (_LARGER > 32.0) & ~((_HEIGHT == 128.0) & (_WIDTH >= 64.0)),
     "convolution": (_HEIGHT == 128.0) & (_WIDTH <= 128.0),

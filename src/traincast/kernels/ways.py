@@ -119,7 +119,6 @@ def by_definition(kinds: Kinds, rates: Rates, limits: Ceilings, coefficients: Co
     )
     is_coarse = is_scalar_batch & (batched == TILING["coarse"])
     tiling = np.where(is_scalar_convolution, TILING["convolution"], TILING["any"])
-    tiling = np.where(on_matrix & np.asarray(limits.is_clustered, dtype=bool), TILING["clustered"], tiling)
     least_depth = np.where(
         IS_WEIGHT_GRADIENT[work],
         coefficients["split_k.weight"],

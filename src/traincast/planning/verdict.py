@@ -6,6 +6,7 @@ from traincast.planning.bound import Bound, measured_bound, products_flop_per_s
 from traincast.planning.gap import BUBBLE, HOST, Gap, GapRow
 from traincast.units import show_duration, show_flop_per_s
 
+_ROUNDING = 1e-9  # of a step: sums of many ops in another order
 _CLOSE = 0.05
 _SHARE_WORTH_A_WORD = 0.15
 _MOST_POSSIBLE = 1.05
@@ -58,7 +59,7 @@ def _place(gap: Gap) -> list[str]:
     """The kinds, or where they are not known the phases, that make most of the difference."""
     rows = [row for row in (gap.kinds if gap.has_kinds else gap.phases) if row.difference_s is not None]
     total_s = sum(abs(row.difference_s or 0.0) for row in rows)
-    if not rows or not total_s:
+    if not rows or total_s <= _ROUNDING * gap.step.predicted_s:
         return []
     slower = _told([row for row in rows if (row.difference_s or 0.0) > 0], total_s)
     faster = _told([row for row in rows if (row.difference_s or 0.0) < 0], total_s)

@@ -95,6 +95,14 @@ def test_the_worse_of_shortcut_and_refit_is_held_to_the_target(language):
     assert line_of(replace(case, limits={}), evidence([HOPPER], [slower(9.0)])).is_met is None
 
 
+def test_a_family_that_no_fit_saw_is_judged_by_the_fit_that_ships(build):
+    block = large(build("timm inference made-up", [A100], ["resnet", "brand new"], n_sizes=6))
+    seconds = evidence([Split("family", ("resnet",))], [slower(2.0)]).seconds(block, "family")
+    off = dict(zip(block.tags["family"].tolist(), (seconds / block.observed_s).tolist(), strict=True))
+    assert off["resnet"] == pytest.approx(2.0, abs=0.05)
+    assert off["brand new"] == pytest.approx(1.0)
+
+
 def test_a_constant_is_right_on_its_own_rows_and_off_where_it_is_carried_to(build):
     old = build("nvidia examples tf32", ["T4"], ["resnet50"])
     ours = measured(build("nvidia examples tf32", ["A10"], ["resnet50"]), 2.0)

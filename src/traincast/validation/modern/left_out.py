@@ -35,10 +35,16 @@ class Evidence:
     refits: Mapping[Split, Coefficients] = field(default_factory=dict)
 
     def seconds(self, block: Block, left_out: LeftOut) -> Floats:
-        """Of every row, by the fit that did not see it; not a number where there is none."""
+        """Of every row, by the fit that did not see it; not a number where there is none.
+
+        The splits by family hold all that was fitted: a family in none of them is one that the shipped fit never saw.
+        """
         if left_out == "nothing":
             return block.predict(self.fitted.coefficients)
-        return held_out(block, self.splits, self.fits, left_out)
+        seconds = held_out(block, self.splits, self.fits, left_out)
+        if left_out == "family" and np.isfinite(seconds).any():
+            return np.where(np.isfinite(seconds), seconds, block.predict(self.fitted.coefficients))
+        return seconds
 
     def refitted_seconds(self, block: Block, left_out: Kind) -> Floats:
         """The same by refits; not a number where none was made."""

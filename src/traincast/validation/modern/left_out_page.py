@@ -234,17 +234,15 @@ def older_table(found: Sequence[Older]) -> str:
 
 
 def coverage_table(found: Sequence[Coverage]) -> str:
-    means = [
-        f"{situation} {percent(share)} % (over {n} sets, sources, GPUs or generations)"
-        for situation, (share, n) in averages(found).items()
-    ]
+    means = [f"{situation} {percent(share)} % (mean of {n})" for situation, (share, n) in averages(found).items()]
     rows = [
         (each.situation, each.left_out, each.name, f"{each.summary.n:,}", coverage(each.summary))
         for each in found
         if each.summary.n >= FEWEST
     ]
     told = (
-        f"Whole steps, each thing that was left out counting once: {'; '.join(means)}. Sets of {FEWEST} rows and more:"
+        "Whole steps, by how near the fit came to the GPU. Every set of families, and every source, GPU or generation "
+        f"of a set that was left out, counts once: {'; '.join(means)}. Sets of {FEWEST} rows and more:"
     )
     return told + "\n\n" + table(("situation", "left out", "set", "n", "in p10-p90 %"), rows, 3)
 

@@ -135,6 +135,9 @@ def test_byte_movers_are_judged_by_kind_as_soon_as_there_is_a_block_of_them(buil
     cases = [case for case in cases_of(Rooms({block.name: block})) if case.what.startswith("eager")]
     assert [case.what for case in cases] == ["eager: loss", "eager: rotary"]
     assert all(case.limits == {"median": 0.15} for case in cases)
+    assert {case.told for case in cases} == {""}
+    alone = block.take(block.tags["device"] == A100)
+    assert {case.told for case in cases_of(Rooms({alone.name: alone}))} == {"GPU, the only one"}
 
 
 def test_older_sets_stand_beside_their_last_figures(build):

@@ -11,6 +11,7 @@ from traincast.hardware.catalog import find_device
 from traincast.kernels.refit.block import Block
 from traincast.validation.errors import Rows
 from traincast.validation.modern.left_out import Case, LeftOut
+from traincast.validation.splits import units_of
 
 A100, H100 = "A100-SXM4-80GB", "H100-SXM5-80GB"
 _LANGUAGE = "language models"
@@ -144,10 +145,13 @@ def byte_cases(rooms: Rooms) -> Iterator[Case]:
     """Norms, losses, rotary positions and the like, by kind."""
     for block in rooms.named(_BYTES):
         for family in sorted(set(block.tags["family"].tolist())):
+            own = with_tag(block, "family", family)
+            is_alone = len(set(units_of(own.tags, "GPU").tolist())) == 1
             yield Case(
                 what=f"{block.name.partition(', ')[2] or block.name}: {family}",
-                blocks=(with_tag(block, "family", family),),
+                blocks=(own,),
                 left_out="GPU",
+                told="GPU, the only one" if is_alone else "",
                 noise=rooms.noise_of(_BYTES),
                 limits={"median": 0.15},
             )

@@ -9,7 +9,7 @@ from traincast.errors import InputError
 from traincast.kernels.coefficients import Coefficients, shipped
 from traincast.validation.modern.beside import LAST_PAGE, older_sets, worst_of
 from traincast.validation.modern.carried import best_constants
-from traincast.validation.modern.cases import Rooms, cases_of, language_cases
+from traincast.validation.modern.cases import Rooms, byte_cases, cases_of, language_cases
 from traincast.validation.modern.left_out import Case, Evidence, line_of, lines_of
 from traincast.validation.modern.left_out_page import BEGIN, END, line_table, older_table, replaced, section_of
 from traincast.validation.modern.situations import averages, coverages_of
@@ -99,7 +99,7 @@ def test_a_family_that_no_fit_saw_is_judged_by_the_fit_that_ships(build):
     block = large(build("timm inference made-up", [A100], ["resnet", "brand new"], n_sizes=6))
     seconds = evidence([Split("family", ("resnet",))], [slower(2.0)]).seconds(block, "family")
     off = dict(zip(block.tags["family"].tolist(), (seconds / block.observed_s).tolist(), strict=True))
-    assert off["resnet"] == pytest.approx(2.0, abs=0.05)
+    assert off["resnet"] == pytest.approx(2.0, abs=0.1)
     assert off["brand new"] == pytest.approx(1.0)
 
 
@@ -132,12 +132,12 @@ def test_cases_without_rows_have_no_line(build):
 
 def test_byte_movers_are_judged_by_kind_as_soon_as_there_is_a_block_of_them(build):
     block = build("language kernels, eager", [A100, H100], ["loss", "rotary"])
-    cases = [case for case in cases_of(Rooms({block.name: block})) if case.what.startswith("eager")]
+    cases = list(byte_cases(Rooms({block.name: block})))
     assert [case.what for case in cases] == ["eager: loss", "eager: rotary"]
     assert all(case.limits == {"median": 0.15} for case in cases)
     assert {case.told for case in cases} == {""}
     alone = block.take(block.tags["device"] == A100)
-    assert {case.told for case in cases_of(Rooms({alone.name: alone}))} == {"GPU, the only one"}
+    assert {case.told for case in byte_cases(Rooms({alone.name: alone}))} == {"GPU, the only one"}
 
 
 def test_older_sets_stand_beside_their_last_figures(build):

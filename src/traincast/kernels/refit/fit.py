@@ -87,10 +87,10 @@ def fit_without(
     """
     kept = np.concatenate([~rows for rows in left_out] + [np.ones(len(NAMES), dtype=bool)])
     slopes = jacobian[kept] * _SDS
-    curvature = slopes.T @ slopes  # never singular: every prior adds to its own coefficient
+    normal = slopes.T @ slopes  # well conditioned: every coefficient has its prior in it
     point = as_point(fitted)
     for _ in range(n_steps):
-        step = np.linalg.solve(curvature, -slopes.T @ problem.errors(point)[kept])
+        step = np.linalg.solve(normal, -slopes.T @ problem.errors(point)[kept])
         point = point + np.clip(step, -1.0, 1.0) * _SDS
         if np.abs(step).max() < _STILL:
             break

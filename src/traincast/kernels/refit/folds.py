@@ -15,7 +15,7 @@ from traincast.kernels.refit.fit import Problem, as_point, fit_without
 from traincast.trace.graph import Floats
 
 _N_FAMILY_FOLDS = 8
-_N_STEPS = 8  # a whole generation moves the fit further than one GPU does
+_N_STEPS = 5  # a whole generation moves the fit further than one GPU does
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,8 +2,9 @@
 
     python benchmarks/accuracy.py --data ../shared/data [--traces DIR] [--write]
 
-Traces are those of capture_models.py. Takes about a quarter of an hour on one core; blocks and fits are kept beside
-the traces, and a second run takes seconds. Charts need kaleido and a Chrome; without, the page has none and says so.
+Traces are those of capture_models.py and capture_language_models.py. Takes about half an hour on one core; blocks and
+fits are kept beside the traces, and a second run takes seconds. --modern-only renews the section on today's GPUs alone.
+Charts need kaleido and a Chrome; without, the page has none and says so.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from traincast.report.text import to_text
 from traincast.validation import charts
 from traincast.validation.document import document_of
 from traincast.validation.measured_set import MeasuredSet
+from traincast.validation.modern.gather import gather
+from traincast.validation.modern.left_out_page import modern_section, replaced
 from traincast.validation.page import page
 from traincast.validation.score import Scored, score_all
 from traincast.validation.shortcut import Difference, compare_with_refits
@@ -38,10 +41,18 @@ def main() -> None:
     parser.add_argument("--html", type=Path, help="also write an HTML report with every chart")
     parser.add_argument("--real-fits", action="store_true", help="fit every split anew, without the shortcut (an hour)")
     parser.add_argument("--no-refits", action="store_true", help="do not check the shortcut against refits (minutes)")
+    parser.add_argument("--modern-only", action="store_true", help="only the section on today's GPUs")
     parser.add_argument("--write", action="store_true", help="write docs/accuracy.md and docs/images/accuracy_*.png")
     arguments = parser.parse_args()
     if arguments.write and arguments.no_refits:
         parser.error("the page says how far the shortcut can be trusted: leave out --no-refits, or --write")
+    modern = modern_text(arguments) if arguments.modern_only or arguments.write else ""
+    if arguments.modern_only:
+        print(modern)
+        if arguments.write:
+            page_file = DOCS / "accuracy.md"
+            print(f"Wrote {write_file(page_file, replaced(page_file.read_text(encoding='utf-8'), modern))}")
+        return
     scored = score_all(arguments.data, arguments.traces, real_fits=arguments.real_fits)
     document = document_of(scored.sets)
     print(to_text(document))
@@ -58,8 +69,12 @@ def main() -> None:
         unscored = unscored_of(arguments.data, arguments.traces, scored.splits, scored.fits)
         images = write_images(pictures(scored.sets))
         seen = (DOCS / "first_sight.md").read_text(encoding="utf-8")
-        text = page(scored.sets, differences, images, unscored, first_sight=seen)
+        text = page(scored.sets, differences, images, unscored, first_sight=seen, modern=modern)
         print(f"Wrote {write_file(DOCS / 'accuracy.md', text)}")
+
+
+def modern_text(arguments: argparse.Namespace) -> str:
+    return modern_section(gather(arguments.data, arguments.traces, are_refitted=not arguments.no_refits))
 
 
 def refit_differences(scored: Scored, folder: Path) -> Sequence[Difference]:

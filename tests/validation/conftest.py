@@ -61,3 +61,9 @@ def ops():
 @pytest.fixture
 def steps():
     return make_block("nvidia examples fp32", ["T4", "V100-SXM2-16GB", "A10"], ["resnet50", "bert_base_squad"])
+
+
+@pytest.fixture
+def build():
+    """Makes a block of any name, devices and families."""
+    return make_block

@@ -109,3 +109,9 @@ def test_only_the_worst_groups_are_drawn_where_there_are_many(sets):
     chosen = [hand_made("timm train nchw", 0.5)]
     (series,) = charts.by_tag(chosen, "family", title="Families", most=1).series
     assert list(series.x) in (["ghostnet"], ["resnet"])
+
+
+def test_the_section_on_todays_gpus_stands_before_first_sight(sets):
+    text = page(sets, [], [], first_sight="# At first sight\n\nrest\n", modern="<!-- a section of its own -->")
+    assert text.index("<!-- a section of its own -->") < text.index("## At first sight")
+    assert "<!-- a section" not in page(sets, [], [])

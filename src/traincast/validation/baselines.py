@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from traincast.errors import InputError
 from traincast.hardware.catalog import find_device
 from traincast.kernels.refit.block import Block
+from traincast.kernels.work import FIRST_BYTES
 from traincast.trace.graph import Floats
 
 Fit = Callable[[NDArray[np.bool_]], Floats]  # rows to learn from -> seconds of all rows
@@ -19,14 +20,14 @@ Fit = Callable[[NDArray[np.bool_]], Floats]  # rows to learn from -> seconds of 
 def ideal_seconds(block: Block) -> tuple[Floats, Floats]:
     """Every kernel's flop at the peak of its operands and its bytes at full bandwidth, once, in seconds."""
     rates = np.array([_rates(name, tf32=block.tf32) for name in block.devices])[block.device]
-    flop_per_s = np.where(
-        block.kernels.item == 2, np.where(block.kernels.is_bf16, rates[:, 2], rates[:, 1]), rates[:, 0]
-    )
-    return block.kernels.sizes["flop"] / flop_per_s, block.kernels.sizes["bytes"] / rates[:, 3]
+    sixteen = np.where(block.kernels.is_bf16, rates[:, 2], rates[:, 1])
+    is_fp8 = (block.kernels.item == 1) & (block.kernels.work < FIRST_BYTES)  # masks have one byte, too
+    flop_per_s = np.select([is_fp8, block.kernels.item == 2], [rates[:, 3], sixteen], rates[:, 0])
+    return block.kernels.sizes["flop"] / flop_per_s, block.kernels.sizes["bytes"] / rates[:, 4]
 
 
 def _rates(name: str, *, tf32: bool) -> tuple[float, ...]:
-    """Peaks with operands of four bytes, in fp16 and in bf16, and bytes a second; not a number where not known."""
+    """Peaks with operands of four bytes, in fp16, bf16 and fp8, and bytes a second; not a number where not known."""
     device = find_device(name)
 
     def peak(precision: str) -> float:
@@ -35,7 +36,8 @@ def _rates(name: str, *, tf32: bool) -> tuple[float, ...]:
         except InputError:
             return np.nan
 
-    return peak("tf32" if tf32 else "fp32"), peak("amp-fp16"), peak("bf16"), device.memory_bytes_per_s
+    fp8 = device.fp8_flop_per_s or np.nan
+    return peak("tf32" if tf32 else "fp32"), peak("amp-fp16"), peak("bf16"), fp8, device.memory_bytes_per_s
 
 
 def summed(block: Block, by_kernel: Floats) -> Floats:
@@ -46,13 +48,16 @@ def summed(block: Block, by_kernel: Floats) -> Floats:
 
 def with_floor(block: Block, device_s: Floats) -> Floats:
     """What a call of a lone op adds, in the way of `Block.predict`; nothing for whole models."""
-    return np.cbrt(device_s**1.5 + block.floor_s**1.5) ** 2
+    power = block.floor_power
+    seconds: Floats = (device_s**power + block.floor_s**power) ** (1 / power)
+    return seconds
 
 
 def without_floor(block: Block) -> Floats:
     """What was measured, less that; at least a little."""
-    rest = np.maximum(block.observed_s**1.5 - block.floor_s**1.5, (0.05 * block.observed_s) ** 1.5)
-    return np.cbrt(rest) ** 2
+    power = block.floor_power
+    rest: Floats = np.maximum(block.observed_s**power - block.floor_s**power, (0.05 * block.observed_s) ** power)
+    return rest ** (1 / power)
 
 
 def left_out_fits(units: NDArray[Any], learn: NDArray[np.bool_], fit: Fit) -> Floats:

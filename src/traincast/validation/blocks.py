@@ -48,14 +48,14 @@ def load_blocks(data: Path, traces: Path) -> Blocks:
     check_folders(data, traces)
     models, extra = [], {}
     for name, steps in model_steps(data):
-        block, columns = _load_model_block(name, steps, traces)
+        block, columns = load_model_block(name, steps, traces)
         models.append(block)
         extra[name] = columns
     ops = [block for _ in tracked(["ops"], "Reading op timings") for block in all_op_blocks(data)]
     return Blocks(tuple(ops), tuple(models), extra, tuple(modern_blocks(data, traces)))
 
 
-def _load_model_block(name: str, steps: Sequence[Step], traces: Path) -> tuple[Block, dict[str, Floats]]:
+def load_model_block(name: str, steps: Sequence[Step], traces: Path) -> tuple[Block, dict[str, Floats]]:
     captured = [step for step in steps if step.trace.startswith("zoo:") or _file(traces, step).exists()]
     if not captured:
         raise InputError(

@@ -1,4 +1,4 @@
-"""The fit without each GPU and without each split of families, kept in folds.json beside the traces."""
+"""The fit without each GPU, each split of families and so on, kept in folds.json beside the traces."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from traincast.validation.progress import tracked
 from traincast.validation.splits import Split
 
 FILE = "folds.json"
+_N_STEPS = {"GPU": 4, "family": 4, "generation": 8, "source": 8}  # a whole generation moves the fit further
 
 
 def problem_of(blocks: Blocks) -> Problem:
@@ -42,10 +43,11 @@ def load_fits(problem: Problem, splits: Sequence[Split], folder: Path, *, are_re
     if missing:
         fitted = shipped().coefficients
         jacobian = next(problem.jacobian(as_point(fitted)) for _ in tracked(["all"], "Linearising the fit"))
-        for split in tracked(missing, "Fitting without each GPU and family"):
-            found = fit_without(problem, fitted, jacobian, [split.rows(block) for block in problem.blocks])
+        for split in tracked(missing, "Fitting without each split"):
+            rows = [split.rows(block) for block in problem.blocks]
+            found = fit_without(problem, fitted, jacobian, rows, n_steps=_N_STEPS[split.kind])
             stored[split.name] = [round(value, 7) for value in as_point(found).tolist()]
-        _write(folder / FILE, key, stored)
+            _write(folder / FILE, key, stored)
     return [_coefficients(stored[split.name]) for split in splits]
 
 

@@ -57,8 +57,12 @@ def page(
     images: Sequence[tuple[str, str]],
     unscored: Unscored | None = None,
     first_sight: str = "",
+    modern: str = "",
 ) -> str:
-    """The whole page. `images` are titles and paths of charts, `first_sight` is the text of docs/first_sight.md."""
+    """The whole page. `images` are titles and paths of charts, `first_sight` is the text of docs/first_sight.md.
+
+    `modern` is the section on today's GPUs, with its markers.
+    """
     targets = targets_of(sets)
     parts = [
         "# Accuracy",
@@ -69,6 +73,7 @@ def page(
         "## Ours beside the best simple baseline",
         _headline(sets),
         *(f"![{title}]({path})" for title, path in images if "method" in path),
+        modern,
         *first_sight_section(first_sight),
         "## Every method on every set",
         _all_methods(sets),

@@ -17,6 +17,7 @@ from traincast.trace.graph import Floats
 _SCALE = 0.1  # residuals beyond this count linearly: outliers must not lead
 _PRIOR_ROWS = 100.0  # a prior counts like this many rows that are off by the scale
 _STEP = 1e-4  # of a coefficient, for differences
+_STILL = 0.01  # standard deviations of a prior: a fit that moves by less has arrived
 _MEANS = np.array([PRIORS[name].mean for name in NAMES])
 _SDS = np.array([PRIORS[name].sd for name in NAMES])
 
@@ -91,6 +92,8 @@ def fit_without(
     for _ in range(n_steps):
         step = np.linalg.solve(normal, -slopes.T @ problem.errors(point)[kept])
         point = point + np.clip(step, -1.0, 1.0) * _SDS
+        if np.abs(step).max() < _STILL:
+            break
     return as_coefficients(point)
 
 

@@ -31,9 +31,9 @@ def modern_blocks(data: Path, traces: Path) -> Iterator[Block]:
     products = [row for row in files["gemm_xla"] if row.precision in ("bf16", "fp8")]
     for device in sorted({str(row.device_name) for row in products}):
         yield xla_block([row for row in products if row.device_name == device])
-    yield _burst(block_of("product ceilings", files["gemm_ceilings_stas"]))
+    yield burst(block_of("product ceilings", files["gemm_ceilings_stas"]))
     attention = [row for row in files["kernels_cudnn"] if _is_attention(row)]
-    yield replace(_burst(masked(block_of("attention", attention))), attention="tuned")
+    yield replace(burst(masked(block_of("attention", attention))), attention="tuned")
     yield from byte_blocks(data)
     rows = [row for file in language_rows(data).values() for row in file if is_teaching(row)]
     for source in sorted({row.source for row in rows} & set(LANGUAGE_SOURCES)):
@@ -51,7 +51,7 @@ def xla_block(rows: list[KernelRow]) -> Block:
     """Products of one machine that are more than a launch; its smallest rows give what a call adds."""
     block = block_of(f"products {rows[0].device_name}", rows)
     floor_s = float(np.median(np.sort(block.observed_s)[:_FEW])) - _KERNEL_S
-    block = replace(_burst(block), floor_s=np.full(block.n_rows, floor_s), floor_power=1.0)
+    block = replace(burst(block), floor_s=np.full(block.n_rows, floor_s), floor_power=1.0)
     return block.take(block.kernels.sizes["flop"] >= _LARGE_FLOP)
 
 
@@ -62,7 +62,8 @@ def masked(block: Block) -> Block:
     return replace(block, kernels=replace(block.kernels, sizes=sizes))
 
 
-def _burst(block: Block) -> Block:
+def burst(block: Block) -> Block:
+    """As lone kernels are timed: with rests."""
     return replace(block, idle_s=_BURST_S)
 
 

@@ -65,6 +65,9 @@ def language_block(name: str, rows: Sequence[LanguageRow], traces: Path) -> Bloc
             "family": np.array([row.model for row in kept]),
             "recompute": np.array([row.recompute for row in kept]),
             "seqlen": np.array([row.architecture.seqlen if row.architecture else 0 for row in kept]),
+            "batch": np.array([row.global_batch for row in kept]),
+            "model_flop": np.array([row.flop_per_gpu for row in kept]),  # of one GPU's step, as MFU counts them
+            "tokens": np.array([row.n_tokens / row.n_gpus for row in kept]),
         },
         tf32=True,
     )

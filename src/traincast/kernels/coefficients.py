@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from traincast.kernels.work import CONVOLUTION_WORKS, DEPTHWISE_WORKS, FIRST_BYTES, GROUPED_WORKS, Work
+from traincast.kernels.work import ATTENTION_WORKS, CONVOLUTION_WORKS, DEPTHWISE_WORKS, FIRST_BYTES, GROUPED_WORKS, Work
 from traincast.trace.graph import Floats
 
 LAYOUT_WORKS = (*DEPTHWISE_WORKS, *GROUPED_WORKS)  # what layouts, more than units, make fast or slow
@@ -117,9 +117,9 @@ def _priors() -> dict[str, Prior]:
         if work in LAYOUT_WORKS:
             guess = log(0.1) if work in DEPTHWISE_WORKS else log(0.4)
             priors |= {f"efficiency.{work.name.lower()}.{layout}": Prior(guess, 3.0) for layout in LAYOUTS}
-        elif work < FIRST_BYTES:
+        elif work < FIRST_BYTES and work not in ATTENTION_WORKS:
             priors |= {f"efficiency.{work.name.lower()}.{unit}": Prior(*_EFFICIENCY[work, unit]) for unit in UNITS}
-        elif work != Work.ELEMENTWISE:
+        elif work >= FIRST_BYTES and work != Work.ELEMENTWISE:
             priors[f"passes.{work.name.lower()}"] = Prior(*_PASSES.get(work, (0.0, 0.7)))
     return priors
 
@@ -132,11 +132,7 @@ _EFFICIENCY = {
     )
     for work in Work
     for unit in UNITS
-} | {
-    (work, unit): (log(0.4), 2.0)
-    for work in (Work.ATTENTION, Work.ATTENTION_BACKWARD, Work.RECURRENT)
-    for unit in UNITS
-}
+} | {(Work.RECURRENT, unit): (log(0.4), 2.0) for unit in UNITS}
 _PASSES = {
     Work.BATCH_NORM: (log(1.5), 0.7),
     Work.BATCH_NORM_BACKWARD: (log(1.6), 0.7),
@@ -189,7 +185,7 @@ class Coefficients:
     def _efficiency(self, layout: str) -> Floats:
         table = np.zeros((len(UNITS), len(Work)))
         for work in Work:
-            if work >= FIRST_BYTES:
+            if work >= FIRST_BYTES or work in ATTENTION_WORKS:
                 continue
             name = f"efficiency.{work.name.lower()}"
             for row, unit in enumerate(UNITS):

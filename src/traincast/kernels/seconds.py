@@ -18,7 +18,7 @@ from traincast.kernels.kernels_of import SIZE
 from traincast.kernels.shapes import WayShapes, way_shapes
 from traincast.kernels.tiles import Cutting, Pairs, Times, bytes_seconds, pairs_of, tile_seconds
 from traincast.kernels.ways import Kinds, by_definition, rates_of, winograd_apart, winograd_fused
-from traincast.kernels.work import FIRST_BYTES, NORM_WORKS, Work
+from traincast.kernels.work import ATTENTION_WORKS, FIRST_BYTES, NORM_WORKS, Work
 from traincast.trace.graph import Floats, Ints
 
 _COMPUTE_SHARE = 0.7  # products whose compute time is more than this of their time are bound by compute
@@ -81,7 +81,7 @@ def plan_of(
     fused = winograd_fused(fast_plain, fast_limits, coefficients)
     apart = winograd_apart(fast_plain, fast_limits, coefficients)
     number = np.arange(len(fast))
-    attending = np.flatnonzero((chosen.work == Work.ATTENTION) | (chosen.work == Work.ATTENTION_BACKWARD))
+    attending = np.flatnonzero(np.isin(chosen.work, ATTENTION_WORKS))
     peak = np.broadcast_to(rates.peak_flop_per_s, chosen.work.shape)[attending]
     attention_by = {
         kernels: attention_plan(

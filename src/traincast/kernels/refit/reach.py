@@ -7,9 +7,7 @@ import numpy as np
 from traincast.hardware.catalog import find_device
 from traincast.kernels.coefficients import IS_CONVOLUTION, IS_DEPTHWISE, IS_GROUPED, LAYOUTS, NAMES
 from traincast.kernels.refit.block import Block
-from traincast.kernels.work import FIRST_BYTES, Work
-
-_ATTENTION = (Work.ATTENTION, Work.ATTENTION_BACKWARD)
+from traincast.kernels.work import ATTENTION_WORKS, FIRST_BYTES, Work
 
 
 def reaching(block: Block) -> list[int]:
@@ -19,8 +17,8 @@ def reaching(block: Block) -> list[int]:
     has_convolutions = any(IS_CONVOLUTION[work] for work in works)
     absent = {
         "winograd": not block.kernels.is_winograd.any(),
-        "attention": not works & set(_ATTENTION),
-        "old_instructions": not works & set(_ATTENTION),
+        "attention": not works & set(ATTENTION_WORKS),
+        "old_instructions": not works & set(ATTENTION_WORKS),
         "recurrent_step_s": Work.RECURRENT not in works,
         "layout": not has_convolutions or block.layout != "nchw",
         "group_odd": not any(IS_GROUPED[work] for work in works),

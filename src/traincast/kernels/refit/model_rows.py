@@ -157,9 +157,9 @@ _LAMBDA_TRACES = {
 }
 
 
-def lambda_steps(data: Path) -> Iterator[Step]:
+def lambda_steps(data: Path, file: str = "lambda.csv") -> Iterator[Step]:
     """NVIDIA examples on one GPU, full steps; fp32 rows of cards with tf32 units ran in tf32."""
-    for row in read_rows(data / "e2e" / "lambda.csv"):
+    for row in read_rows(data / "e2e" / file):
         if row["num_gpus"] != "1" or row["model"] not in _LAMBDA_TRACES:
             continue
         throughput = float(row["throughput"])
@@ -182,6 +182,6 @@ def lambda_steps(data: Path) -> Iterator[Step]:
                 "family": row["model"],
                 "precision": precision,
                 "batch": str(batch_size),
-                **{key: row[key] for key in ("suite", "flag", "runs", "spread")},
+                **{key: row[key] for key in ("suite", "flag", "runs", "spread", "system", "pytorch")},
             },
         )

@@ -20,9 +20,9 @@ Column = Any  # a number, or an array with one entry a kernel when many devices 
 
 _REFERENCE_PROCESS_NM = 12.0
 _DOUBLINGS = 6  # 2^6 = 64: how suddenly the power limit sets in
-# Of a board's power, what leakage, fans and regulators draw, and the memory while products run. The long wires of GDDR
-# draw nearly as much when they carry nothing: 7.5 pJ a bit against 3.9 of stacked memory (O'Connor et al.,
-# "Fine-Grained DRAM", MICRO 2017, table 1; Micron, "The Demand for High-Performance Memory", 2018; read 2026-11-18).
+# Of a board's power, what leakage, fans and regulators draw, and the memory while products run: two guesses. The long
+# wires of GDDR draw nearly as much when they carry nothing, about 7.5 pJ a bit against 4 of stacked memory (general
+# knowledge, not looked up). The second guess was made with the fp32 rows of T4 in view.
 _IDLE_FRACTION, _IDLE_FRACTION_WITH_GDDR = 0.15, 0.30
 _L2_BYTES_PER_CLOCK = 64.0
 _VOLTA_KERNELS = ("Volta", "Turing")  # both run the library kernels named after Volta

@@ -70,9 +70,9 @@ def _priors() -> dict[str, Prior]:
         "attention.diagonal": Prior(log(150.0), 0.7),
         "attention.start_s": Prior(log(5e-6), 0.5),
         # PyTorch's own kernels, which are written for Ampere: share of the peak, further loss where a mask is causal,
-        # and share of the peak of Hopper that their instructions reach. FlashAttention's first version had 25 to 50 %
-        # of an A100 (Dao, "FlashAttention-2", 2023); the instructions have 63 % (Luo et al., "Benchmarking and
-        # Dissecting the Nvidia Hopper GPU Architecture", 2024; both read 2026-11-18).
+        # and share of the peak of Hopper that their instructions reach. FlashAttention's first version had 25 to 40 %
+        # of an A100 (so a review of "FlashAttention-2", zhongzhuzhou.org, read 2026-11-18); that the instructions have
+        # about 63 % is from memory of Luo et al., arXiv 2402.13499, whose figure was not looked up.
         "attention.eager": Prior(log(0.5), 0.2),
         "attention.eager_causal": Prior(log(0.7), 0.2),
         "old_instructions": Prior(log(0.63), 0.08),

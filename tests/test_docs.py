@@ -114,3 +114,9 @@ def test_links_between_pages_lead_somewhere(page):
 def test_every_page_is_reachable_from_the_index():
     linked = set(re.findall(LINK, (DOCS / "index.md").read_text(encoding="utf-8")))
     assert {page.name for page in DOCS.glob("*.md")} - linked == {"index.md"}
+
+
+def test_no_page_ends_a_training_for_another_exit_code_than_that_of_the_rule():
+    recipes = [line for page in PAGES for line in page.read_text().splitlines() if "kill $TRAINING" in line]
+    assert recipes
+    assert all("[ $? -eq 3 ] && kill $TRAINING" in line for line in recipes)

@@ -451,3 +451,10 @@ def test_the_law_may_be_chosen(log, capsys):
     ]
     assert ends[0] != ends[1]
     assert "no family 'optimos'" in told(capsys, log, "--family", "optimos", code=2).err
+
+
+def test_a_log_that_is_deleted_while_it_is_watched_is_told_and_waited_for(log, grow, capsys):
+    grow(log.unlink, lambda: write(log, rows(10, 1000)))
+    found = told(capsys, log, "--total-steps", 1000)
+    assert f"Waiting: '{log}' is not there any more." in found.err
+    assert found.out.splitlines()[-1].startswith("step 1,000 of 1,000")

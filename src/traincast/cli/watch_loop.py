@@ -106,6 +106,8 @@ class Watch:
         if silent:
             self.status = replace(self.status, warnings=(*others, *silent), silent_s=silent_s)
             self.display.update(self.status)
+        if not self.path.exists():
+            self.display.tell(f"Waiting: '{self.path}' is not there any more.")
 
     def _stop(self, *, n_needed: int) -> int:
         """The exit code that says so, or 0."""

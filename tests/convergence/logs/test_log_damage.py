@@ -140,3 +140,14 @@ def test_a_folder_that_vanishes_beside_the_event_files_is_passed_over(tmp_path, 
 
     monkeypatch.setattr(os, "scandir", without)
     assert len(tc.read_log(tmp_path).find("loss")) == 9
+
+
+def test_a_record_with_a_flipped_bit_is_left_out_and_counted(tmp_path):
+    path = tmp_path / "events.out.tfevents.1"
+    event_file(path, [(1.0 + step, step, "loss", 2.0 - step / 16) for step in range(16)])
+    data = bytearray(path.read_bytes())
+    data[-6] ^= 1  # in the last record's number, before its checksum of four bytes
+    path.write_bytes(data)
+    log = tc.read_log(path)
+    assert len(log.series[0].steps) == 15
+    assert any("1 records of 'events.out.tfevents.1' cannot be read" in remark for remark in log.remarks)

@@ -18,6 +18,7 @@ from traincast.convergence.logs import names
 from traincast.errors import FileFormatError, InputError
 
 _HEADER = struct.Struct("<QI")
+_CHECKSUM = struct.Struct("<I")
 _LONGEST_RECORD = 1 << 30
 _FLOAT, _DOUBLE = 1, 2  # TensorFlow's numbers for the types
 Field = tuple[int, int | bytes]  # number of the field, and what it holds
@@ -90,7 +91,11 @@ class EventFile:
             end = position + _HEADER.size + length + 4
             if self._is_damaged or end > len(data):
                 break  # or it is still being written
-            self._take(data[position + _HEADER.size : end - 4])
+            record = data[position + _HEADER.size : end - 4]
+            if _CHECKSUM.unpack_from(data, end - 4)[0] == _masked_crc(record):
+                self._take(record)
+            else:  # a flipped bit may still read as a number, only as another one
+                self._n_bad += 1
             position = end
         self._position += position
 

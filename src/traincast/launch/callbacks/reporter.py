@@ -69,7 +69,7 @@ class Reporter:
         try:
             self._log = RunLog(self._path)
         except (OSError, TraincastError) as error:
-            self._tell(f"traincast: no log is written, as '{self._path}' cannot be: {error}")
+            self._say(f"traincast: no log is written, as '{self._path}' cannot be: {error}")
         known = total_steps is not None and 0 < total_steps < math.inf
         self._total_steps = total_steps if known else None
 
@@ -83,7 +83,7 @@ class Reporter:
         try:
             self._log.add({**row, "total_steps": self._total_steps})
         except OSError as error:
-            self._tell(f"traincast: '{self._path}' cannot be written ({error.strerror}); no more rows are.")
+            self._say(f"traincast: '{self._path}' cannot be written ({error.strerror}); no more rows are.")
             self._log = None
             return
         if time.monotonic() - self._told_at_s >= self._every_s:
@@ -98,9 +98,16 @@ class Reporter:
             log = self._follower.poll()
             if log is not None:
                 asked = replace(self._asked, total_steps=self._total_steps)
-                self._tell(f"traincast: {line_of(status_of(log, asked))}")
+                self._say(f"traincast: {line_of(status_of(log, asked))}")
         except Exception as error:  # noqa: BLE001  # whatever it is: a forecast is not worth a training run
-            self._tell(f"traincast: {error}")
+            self._say(f"traincast: {error}")
+
+    def _say(self, line: str) -> None:
+        """Where nobody can be told, the callback falls silent and is off."""
+        try:
+            self._tell(line)
+        except Exception:  # noqa: BLE001  # output on a full disk, or a user's own code: the run goes on
+            self._log = None
 
     def waits(self) -> None:
         """A step is done: until the next begins, the run waits for data."""

@@ -298,3 +298,12 @@ def test_a_gpu_that_is_not_there_is_told_by_its_number():
     assert check_device("cuda:1", FakeGpu(n_devices=2)) == "cuda:1"
     with pytest.raises(InputError, match=r"no 'cuda:9': of 2 CUDA devices the last is 'cuda:1'"):
         check_device("cuda:9", FakeGpu(n_devices=2))
+
+
+def test_more_steps_than_anyone_waits_for_are_refused_before_the_first_one():
+    class Untouched(nn.Module):
+        def forward(self, x):
+            raise AssertionError("no step may run")
+
+    with pytest.raises(InputError, match=r"9,223,372,036,854,775,807 steps cannot be timed: give 1 to 1,000,000,000\."):
+        tc.measure(Untouched(), torch.randn(2, 8), batch_size=2, n_steps=2**63 - 1)

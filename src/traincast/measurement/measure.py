@@ -27,6 +27,7 @@ Progress = Callable[[int, int], None]  # steps done, steps to do (0 during the w
 FEWEST_WARMUPS, MOST_WARMUPS = 3, 10
 FEWEST_STEPS, MOST_STEPS = 5, 100
 _BUDGET_S = 2.0
+_MOST_TO_TIME = 10**9  # eleven days at a millisecond each: whoever asks for more mistyped
 # Warm is who is no longer a tenth faster than before.
 _STILL_WARMING = 0.9
 
@@ -94,6 +95,8 @@ def check_count_of(what: str, n: int | None) -> int | None:
     """How many steps or batches are to be timed, if that can be done; None leaves it to the measurement."""
     if n is not None and (not isinstance(n, numbers.Integral) or n < 1):
         raise InputError(f"{n!r} {what} cannot be timed: give 1 or more.")
+    if n is not None and n > _MOST_TO_TIME:
+        raise InputError(f"{n:,} {what} cannot be timed: give 1 to {_MOST_TO_TIME:,}.")
     return n
 
 

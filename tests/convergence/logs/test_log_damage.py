@@ -150,4 +150,4 @@ def test_a_record_with_a_flipped_bit_is_left_out_and_counted(tmp_path):
     path.write_bytes(data)
     log = tc.read_log(path)
     assert len(log.series[0].steps) == 15
-    assert any("1 records of 'events.out.tfevents.1' cannot be read" in remark for remark in log.remarks)
+    assert any("Left out: 1 record of 'events.out.tfevents.1' with damaged data." in remark for remark in log.remarks)

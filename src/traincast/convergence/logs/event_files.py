@@ -20,6 +20,7 @@ from traincast.errors import FileFormatError, InputError
 _HEADER = struct.Struct("<QI")
 _CHECKSUM = struct.Struct("<I")
 _LONGEST_RECORD = 1 << 30
+_LONGEST_SCALARS = 1 << 16  # longer records hold pictures or graphs, which nobody reads: not worth a checksum
 _FLOAT, _DOUBLE = 1, 2  # TensorFlow's numbers for the types
 Field = tuple[int, int | bytes]  # number of the field, and what it holds
 
@@ -70,7 +71,8 @@ class EventFile:
     @property
     def remarks(self) -> list[str]:
         name = self._path.name
-        bad = [f"{self._n_bad} records of '{name}' cannot be read and are left out."] if self._n_bad else []
+        count = "1 record" if self._n_bad == 1 else f"{self._n_bad} records"
+        bad = [f"Left out: {count} of '{name}' with damaged data."] if self._n_bad else []
         end = f"'{name}' is damaged after {self._position} bytes: what follows is left out."
         return [*bad, end] if self._is_damaged else bad
 
@@ -92,7 +94,9 @@ class EventFile:
             if self._is_damaged or end > len(data):
                 break  # or it is still being written
             record = data[position + _HEADER.size : end - 4]
-            if _CHECKSUM.unpack_from(data, end - 4)[0] == _masked_crc(record):
+            if length > _LONGEST_SCALARS:
+                pass
+            elif _CHECKSUM.unpack_from(data, end - 4)[0] == _masked_crc(record):
                 self._take(record)
             else:  # a flipped bit may still read as a number, only as another one
                 self._n_bad += 1

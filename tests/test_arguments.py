@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import traincast as tc
 from traincast.api.answering import answers
-from traincast.api.arguments import as_annotated
+from traincast.options.types import as_annotated
 from traincast.api.explaining import explain
 from traincast.api.forecasts import forecast_many
 from traincast.errors import InputError
@@ -66,8 +66,8 @@ def test_an_odd_argument_is_answered_or_refused_in_words_and_nothing_else(call):
         (tc.forecast, {"compiled": 1}, "compiled cannot be 1: give True or False."),
         (tc.forecast, {"n_samples": 10**400}, "n_samples cannot be 1000"),
         (tc.plan, {"deadline_s": "24h"}, "deadline_s cannot be '24h': give a number or None."),
-        (tc.plan, {"batch_sizes": [8, "x"]}, "batch_sizes cannot be [8, 'x']: give a list, each of it a whole number"),
-        (tc.scale, {"gpus": 4}, "gpus cannot be 4: give a list, each of it a whole number or None."),
+        (tc.plan, {"batch_sizes": [8, "x"]}, "batch_sizes cannot be [8, 'x']: give a list of whole numbers"),
+        (tc.scale, {"gpus": 4}, "gpus cannot be 4: give a list of whole numbers or None."),
         (tc.estimate_memory, {"devices": "mine.toml"}, "give the name of that device, too."),
     ],
 )
@@ -96,5 +96,5 @@ def test_numbers_of_numpy_are_numbers():
 def test_a_list_may_hold_what_its_annotation_says():
     assert as_annotated("x", (1, np.int8(2)), "Sequence[int | str] | None") == [1, 2]
     assert as_annotated("x", None, "Sequence[int | str] | None") is None
-    with pytest.raises(InputError, match="each of it a whole number or text or None"):
+    with pytest.raises(InputError, match="a list of whole numbers or texts"):
         as_annotated("x", [1.5], "Sequence[int | str] | None")

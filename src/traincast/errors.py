@@ -28,6 +28,8 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
+_LONGEST_QUOTED = 80  # letters
+
 
 class TraincastError(Exception):
     """Base of everything that traincast raises on purpose."""
@@ -46,7 +48,7 @@ class ParameterError(InputError):
 
     def called(self, name: str) -> str:
         """The message, with another name for the parameter."""
-        return f"{name} cannot be {self.value!r}: {self.right}."
+        return f"{name} cannot be {quoted(self.value)}: {self.right}."
 
 
 class UnknownModelError(InputError):
@@ -117,6 +119,15 @@ class DataDependentError(CaptureError):
 
 class BatchDependentError(CaptureError):
     """The step is not the same list of ops, or not affine in its shapes, at every batch size."""
+
+
+def quoted(value: object) -> str:
+    """A value as a message shows it: as Python writes it, and not all of it where it is long."""
+    try:
+        text = repr(value)
+    except ValueError:  # a whole number of thousands of digits
+        return "a number of thousands of digits"
+    return text if len(text) <= _LONGEST_QUOTED else f"{text[:_LONGEST_QUOTED]}..."
 
 
 def close_names(given: object, known: Iterable[str], *, most: int = 3) -> str:

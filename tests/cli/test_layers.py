@@ -79,8 +79,8 @@ def test_options_of_a_model_change_it(capsys):
     ("arguments", "words"),
     [
         (["resnt50"], "No model named 'resnt50'. Close names: resnet50"),
-        (["resnet50", "--batch", "0"], "batch size 0 is out of range"),
-        (["resnet50", "--batch", "-4"], "batch size -4 is out of range"),
+        (["resnet50", "--batch", "0"], "--batch cannot be 0: give a whole number of at least 1"),
+        (["resnet50", "--batch", "-4"], "--batch cannot be -4: give a whole number of at least 1"),
         (["resnet50", "--batch", "99999999999"], "batch size 99,999,999,999 is out of range"),
         (["resnet50", "--on", "v100"], "'v100' could mean V100-PCIe-16GB"),
         (["resnet50", "--on", "gtx9999"], "No device named 'gtx9999'"),

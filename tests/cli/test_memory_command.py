@@ -58,7 +58,7 @@ def test_a_page_shows_the_curve_over_the_step(capsys, tmp_path):
         (["resnet50", "--optimizer", "adamm"], "optimizer 'adamm' is not known. Close names: adam, adamw"),
         (["resnet50", "--precision", "half"], "precision 'half' is not known"),
         (["resnet50", "--on", "T5"], "No device named 'T5'"),
-        (["resnet50", "--batch", "0"], "batch size 0 is out of range"),
+        (["resnet50", "--batch", "0"], "--batch cannot be 0: give a whole number of at least 1"),
         (["resnet50", "--html", "no/such/folder/page.html"], "the folder 'no/such/folder' does not exist"),
     ],
 )

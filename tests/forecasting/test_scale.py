@@ -206,7 +206,7 @@ def test_parts_of_many_devices_fill_one_node_after_the_other():
         ({"on": "1xT4"}, "'1xT4' holds 1 device"),
         ({"on": "p3.17xlarge"}, "No device or machine named 'p3.17xlarge'. Close names: p3.16xlarge"),
         ({"gpus": ()}, "at least one number of devices"),
-        ({"gpus": (2.5,)}, "gpus cannot be (2.5,): give a list, each of it a whole number"),
+        ({"gpus": (2.5,)}, "gpus cannot be (2.5,): give a list of whole numbers"),
         ({"batch_size": 4}, "A batch of 4 leaves some of 8 devices without a sample"),
         ({"batch_size": 0}, "batch size 0 is out of range"),
         ({"accumulation_steps": 0}, "accumulation_steps should be a whole number"),

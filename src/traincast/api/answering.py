@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from traincast.api.arguments import checked
+from traincast.options.question import question
 from traincast.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from traincast.trace.trace import Trace
 
 
-@checked
+@question
 def answer(
     forecast: Forecast,
     *,
@@ -39,7 +39,7 @@ def answer(
     return found
 
 
-@checked
+@question
 def answers(
     model: str | Path | Trace,
     on: Sequence[str],
@@ -63,7 +63,7 @@ def answers(
     return _answers(forecast_many(trace, list(on), list(batch_sizes), **options).forecasts(), grid, pue, status)
 
 
-@checked
+@question
 def answer_job(path: str | Path) -> tuple[Answer, ...]:
     """The answers to a job file, one a place and batch size that it names."""
     from traincast.planning.job import read_job

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from traincast.api.arguments import checked
+from traincast.options.question import question
 from traincast.api.machine_profile import cpu_profile, gpu_profile, shared_profile
 from traincast.errors import InputError, MeasurementError, MissingExtraError
 from traincast.hardware.host import THIS_MACHINE
@@ -99,7 +99,7 @@ class Calibration:
         return to_notebook(f"Calibration of {self.device.name}", rows, notes=self.warnings)
 
 
-@checked
+@question
 def calibrate(
     device: str = "cpu", *, n_processes: int = 1, save: bool = True, on_progress: Progress | None = None
 ) -> Calibration:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from traincast.api.arguments import checked
+from traincast.options.question import question
 from traincast.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _TOLD = {
 }
 
 
-@checked
+@question
 def explain(
     model: str | Path | Trace,
     on: str,

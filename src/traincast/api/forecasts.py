@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from traincast.api.arguments import checked
+from traincast.options.question import question
 from traincast.api.models import load_model
 from traincast.errors import InputError
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from traincast.trace.trace import Trace
 
 
-@checked
+@question
 def forecast(
     model: str | Path | Trace,
     on: str | Cluster,
@@ -83,7 +83,7 @@ def forecast(
     return forecast_step(question)
 
 
-@checked
+@question
 def forecast_many(
     model: str | Path | Trace, on: Sequence[str | Cluster], batch_sizes: Sequence[int], **options: Any
 ) -> Sweep:
@@ -95,7 +95,7 @@ def forecast_many(
     return run(_questions(model, on, batch_size=batch_sizes[0], **options), batch_sizes)
 
 
-@checked
+@question
 def scale(
     model: str | Path | Trace,
     on: str | Cluster,
@@ -157,7 +157,7 @@ def scale(
     return run(replace(question, strategy=chosen), places, batches)
 
 
-@checked
+@question
 def scale_many(
     model: str | Path | Trace,
     on: Sequence[str | Cluster],
@@ -185,7 +185,7 @@ def scale_many(
     return run(questions, places, [choose_strategy(name) for name in strategies], batch_sizes)
 
 
-@checked
+@question
 def _questions(
     model: str | Path | Trace,
     places: Sequence[str | Cluster],

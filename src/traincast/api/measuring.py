@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from traincast.api.arguments import checked
+from traincast.options.question import question
 from traincast.api.runnables import runnable_from, runnable_of
 from traincast.errors import InputError, TraincastError
 from traincast.hardware.host import THIS_MACHINE
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from traincast.measurement.processes.result import ProcessesMeasurement
 
 
-@checked
+@question
 def measure(
     module: Any,
     example: Any = None,
@@ -75,7 +75,7 @@ def measure_named(model: str | Path, options: Mapping[str, Any], **settings: Any
     return measure_step(runnable, **settings)
 
 
-@checked
+@question
 def measure_epoch(
     module: Any,
     loader: Iterable[Any],

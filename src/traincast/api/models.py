@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
-from traincast.api.arguments import checked
 from traincast.errors import InputError, MissingExtraError
-from traincast.trace.trace import Trace
+from traincast.options import catalog as o
+from traincast.options.question import question
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from traincast.forecasting.layer_table import LayerTable
+    from traincast.hardware.device import Device
     from traincast.memory.estimate import StepMemory
+    from traincast.trace.trace import Trace
 
 
-@checked
+@question
 def capture(
     module: Any,
     example: Any,
@@ -47,6 +50,8 @@ def load_model(model: str | Path | Trace, **options: Any) -> Trace:
     A zoo name (with n_classes, image_size, seqlen or head), a saved .trace, an .onnx or .keras file, a Hugging Face
     config.json, or "file.py:factory". A Keras model object is captured as it is.
     """
+    from traincast.trace.trace import Trace
+
     if isinstance(model, Trace):
         return model
     if isinstance(model, (str, Path)):
@@ -64,26 +69,54 @@ def load_model(model: str | Path | Trace, **options: Any) -> Trace:
     )
 
 
-@checked
+@question
 def estimate_memory(
-    model: str | Path | Trace,
-    batch_size: int,
-    *,
-    on: str | None = None,
-    precision: str | None = None,
-    optimizer: str | None = None,
-    devices: str | Path | None = None,
+    model: o.Model, batch_size: o.BatchSize = 1, *, on: o.OneDevice = None, **options: Unpack[o.MemoryOptions]
 ) -> StepMemory:
-    """Peak bytes of one step by kind; with `on`, whether it fits that device and which batch is the largest that does.
-
-    None for precision and optimizer: as captured (zoo: fp32, sgd). `devices` is a file with devices of your own.
-    """
-    from traincast.hardware.machines import find_single_device
+    """Peak bytes of one step by kind; with `on`, whether it fits that device and which batch is the largest that does."""
     from traincast.memory.estimate import step_memory
 
-    if devices is not None and on is None:
-        raise InputError("A file of devices is read to look one up: give the name of that device, too.")
-    trace = load_model(model)
-    settings = trace.defaults.override(precision, optimizer)
-    device = find_single_device(on, devices_file=devices) if on is not None else None
+    device = _one_device(on, options)
+    trace = load_model(model, **_of_the_model(options))
+    settings = trace.defaults.override(options["precision"], options["optimizer"])
     return step_memory(trace, batch_size, settings=settings, device=device)
+
+
+@question
+def layers(
+    model: o.Model,
+    batch_size: o.BatchSize = 1,
+    *,
+    by: o.By = "module",
+    tree: o.Tree = False,
+    sort: o.Sort = "model",
+    top: o.Top = None,
+    on: o.OneDevice = None,
+    **options: Unpack[o.LayerOptions],
+) -> LayerTable:
+    """What each layer asks for: shapes, parameters, flop, bytes; with `on`, its time at the peak of that device."""
+    from traincast.forecasting.layer_table import check_grouping, layer_table
+
+    grouping = check_grouping(by, is_tree=tree)
+    device = _one_device(on, options)
+    trace = load_model(model, **_of_the_model(options))
+    precision = trace.defaults.override(options["precision"], None).precision
+    return layer_table(
+        trace, batch_size, by=grouping, sort=sort, top=top, device=device, precision=precision
+    )
+
+
+def _of_the_model(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of `load_model` that somebody gave."""
+    return {name: options[name] for name in o.ModelOptions.__annotations__ if options.get(name) is not None}
+
+
+def _one_device(on: str | None, options: Mapping[str, Any]) -> Device | None:
+    """Looked up before a model is loaded, which may take long."""
+    from traincast.hardware.machines import find_single_device
+
+    if on is not None:
+        return find_single_device(on, devices_file=options["devices"])
+    if options["devices"] is not None:
+        raise InputError("A file of devices is read to look one up: give the name of that device, too.")
+    return None

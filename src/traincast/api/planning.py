@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from traincast.api.arguments import checked
+from traincast.options.question import question
 from traincast.api.models import load_model
 from traincast.errors import InputError
 from traincast.units import shown_or_never
@@ -27,7 +27,7 @@ CHECKPOINT_BYTES_PER_S = 125 * 2**20  # what a gp3 disk of AWS writes unless one
 _OLD_DAYS = 365
 
 
-@checked
+@question
 def plan(
     model: str | Path | Trace,
     *,

@@ -14,8 +14,6 @@ def presenters() -> Presenters:
         converge_document,
         explain_document,
         forecast_document,
-        layers,
-        memory,
         plan_document,
         scale_document,
     )
@@ -23,9 +21,6 @@ def presenters() -> Presenters:
 
     return Presenters(
         forecast=forecast_document.document_of,
-        memory=memory.document_of,
-        layers=layers.document_of,
-        layers_data=layers.data_of,
         scale=scale_document.document_of,
         explain=explain_document.document_of,
         explain_data=explain_document.data_of,

@@ -41,6 +41,7 @@ class StepMemory:
     overhead: Overhead
     device: Device | None
     largest_batch_size: int | None  # that fits the device; 0: none does; None: no device was named
+    assumptions: tuple[str, ...] = ()  # of the capture
 
     @property
     def peak_index(self) -> int:
@@ -130,6 +131,7 @@ def step_memory(trace: Trace, batch_size: int, *, settings: Settings, device: De
         overhead=overhead_of(graph, batch_size, device=device),
         device=device,
         largest_batch_size=None if device is None else largest_batch_size(graph, device),
+        assumptions=trace.assumptions,
     )
 
 

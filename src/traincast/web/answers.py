@@ -94,22 +94,20 @@ def _with_target(found: Answer, end: Status | None) -> Answer:
 
 def answer_memory(asked: MemoryQuestion, given: Given) -> bytes:
     from traincast.api.models import estimate_memory
+    from traincast.views.memory import document_of
 
-    trace = given.trace
     on = None if asked.on is None else device_of(asked.on)
-    found = estimate_memory(trace, asked.batch_size, on=on, **asked.settings)
-    return shown(given.present.memory(found, trace.assumptions), found.to_dict())
+    found = estimate_memory(given.trace, asked.batch_size, on=on, **asked.settings)
+    return shown(document_of(found), found.to_dict())
 
 
 def answer_layers(asked: LayersQuestion, given: Given) -> bytes:
-    from traincast.hardware.catalog import find_device
+    from traincast.api.models import layers
+    from traincast.views.layers import document_of
 
-    trace, present = given.trace, given.present
-    device = None if asked.on is None else find_device(device_of(asked.on))
-    precision = trace.defaults.override(asked.precision, asked.optimizer).precision
-    rows, peak = trace.layers(asked.batch_size), device.peak_flop_per_s(precision) if device else None
-    document = present.layers(trace, asked.batch_size, rows, shape="module", device=device, precision=precision)
-    return shown(document, present.layers_data(trace, asked.batch_size, rows, peak, device))
+    on = None if asked.on is None else device_of(asked.on)
+    found = layers(given.trace, asked.batch_size, on=on, precision=asked.precision)
+    return shown(document_of(found), found.to_dict())
 
 
 def answer_explain(asked: ExplainQuestion, given: Given) -> bytes:

@@ -29,9 +29,6 @@ class Presenters:
     """One function an answer, from what the API returns to a document; `explain_data` is what --json prints."""
 
     forecast: Callable[..., Document]
-    memory: Callable[..., Document]
-    layers: Callable[..., Document]
-    layers_data: Callable[..., dict[str, Any]]
     scale: Callable[..., Document]
     explain: Callable[..., Document]
     explain_data: Callable[..., dict[str, Any]]

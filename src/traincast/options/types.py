@@ -1,4 +1,4 @@
-"""What callers of the public functions pass, checked against the annotations of their parameters.
+"""What callers of the public functions pass, checked against the types of their parameters.
 
 A wrong type is the caller's mistake and gets one sentence, whatever lies below; values in the wrong range are told
 where they are used. Scalars of numpy become plain numbers, so that results are the same whoever asks.
@@ -6,42 +6,16 @@ where they are used. Scalars of numpy become plain numbers, so that results are 
 
 from __future__ import annotations
 
-import functools
-import inspect
 import math
 import numbers
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
-import numpy as np
+from traincast.errors import ParameterError
 
-from traincast.errors import InputError
-
-_Parameters = ParamSpec("_Parameters")
-_Result = TypeVar("_Result")
-
-_LONGEST_SHOWN = 60  # characters of a value in a message
 _LARGEST_INT = 2**63 - 1
-
-
-def checked(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """Arguments have the type that their annotation says. A `model` is left to `load_model`, which takes more."""
-    signature = inspect.signature(function)
-    wanted = {
-        name: str(parameter.annotation)
-        for name, parameter in signature.parameters.items()
-        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY) and name != "model"
-    }
-
-    @functools.wraps(function)
-    def call(*arguments: _Parameters.args, **named: _Parameters.kwargs) -> _Result:
-        bound = signature.bind(*arguments, **named)
-        for name in wanted.keys() & bound.arguments.keys():
-            bound.arguments[name] = as_annotated(name, bound.arguments[name], wanted[name])
-        return function(*bound.args, **bound.kwargs)
-
-    return call
+_LONGEST_TEXT = 4096  # letters: a path may have as many
 
 
 def as_annotated(name: str, value: object, annotation: str) -> Any:
@@ -54,7 +28,7 @@ def as_annotated(name: str, value: object, annotation: str) -> Any:
             continue
     is_huge = isinstance(value, numbers.Integral) and not _is_flag(value) and "int" in kinds
     right = "a smaller number" if is_huge else " or ".join(_words(kind) for kind in kinds)
-    raise InputError(f"{name} cannot be {_shown(value)}: give {right}.")
+    raise ParameterError(name, value, f"give {right}")
 
 
 class _WrongKindError(Exception):
@@ -95,7 +69,8 @@ def _only(is_right: Callable[[Any], bool], become: Callable[[Any], Any] = lambda
 
 
 def _is_flag(value: object) -> bool:
-    return isinstance(value, (bool, np.bool_))
+    """Also one of numpy, which is not imported for this."""
+    return isinstance(value, bool) or (type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_"))
 
 
 def _is_whole(value: object) -> bool:
@@ -111,14 +86,21 @@ def _is_finite(value: object) -> bool:
         return False
 
 
+def _can_be_written(text: object) -> bool:
+    """No file, no log and no page can hold a null character or half of a surrogate pair."""
+    if not isinstance(text, str) or "\0" in text or len(text) > _LONGEST_TEXT:
+        return False
+    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
 _RULES: dict[str, Callable[[Any], Any]] = {
     "Any": lambda value: value,
     "None": _only(lambda value: value is None),
     "bool": _only(_is_flag, bool),
     "int": _only(_is_whole, int),
     "float": _only(_is_finite, lambda value: int(value) if isinstance(value, numbers.Integral) else float(value)),
-    "str": _only(lambda value: isinstance(value, str) and "\0" not in value, str),
-    "Path": _only(lambda value: isinstance(value, os.PathLike) and isinstance(os.fspath(value), str)),
+    "str": _only(lambda value: isinstance(value, str) and _can_be_written(value), str),
+    "Path": _only(lambda value: isinstance(value, os.PathLike) and _can_be_written(os.fspath(value))),
     "Callable": _only(callable),
     "Progress": _only(callable),
     "Mapping": _only(lambda value: isinstance(value, Mapping)),
@@ -138,11 +120,14 @@ _WORDS = {
 }
 
 
+_PLURALS = {"int": "whole numbers", "float": "numbers", "str": "texts", "Path": "paths"}
+
+
 def _words(kind: str) -> str:
     head, _, items = kind.partition("[")
     if head in ("Sequence", "Iterable"):
-        inside = " or ".join(_words(item) for item in _alternatives(items.removesuffix("]")))
-        return f"a list, each of it {inside}"
+        inside = [item for item in _alternatives(items.removesuffix("]")) if item != "None"]
+        return f"a list of {' or '.join(_PLURALS.get(item, f'{item}s') for item in inside)}"
     return _WORDS.get(head, f"a {head}")
 
 
@@ -155,8 +140,3 @@ def _alternatives(annotation: str) -> Iterator[str]:
             yield annotation[start:place].strip()
             start = place + 1
     yield annotation[start:].strip()
-
-
-def _shown(value: object) -> str:
-    told = repr(value)
-    return told if len(told) <= _LONGEST_SHOWN else f"{told[:_LONGEST_SHOWN]}..."

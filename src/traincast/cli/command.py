@@ -1,0 +1,132 @@
+"""A command from a question: its options are those that the question's function declares, and where output goes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from traincast.cli.output_files import image_file, page_file
+from traincast.errors import InputError, ParameterError
+from traincast.options.option import Declared, declared, type_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from traincast.report.document import Document
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON in base units instead of text.")]
+HtmlFile = Annotated[
+    Path | None,
+    typer.Option("--html", metavar="FILE", callback=page_file, help="Also write an HTML page with charts."),
+]
+PngFile = Annotated[
+    Path | None,
+    typer.Option("--png", metavar="FILE", callback=image_file, help="Also write the chart as an image."),
+]
+_OUTPUTS = {"as_json": AsJson, "html": HtmlFile, "png": PngFile}
+_SIMPLE = {"int": int, "float": float, "bool": bool}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandLine:
+    """What somebody typed: options of the question, options of the command alone, and where the answer goes."""
+
+    options: Mapping[str, Any]
+    own: Mapping[str, Any]
+    as_json: bool
+    html: Path | None
+    png: Path | None
+    context: typer.Context
+
+    @property
+    def typed(self) -> frozenset[str]:
+        """Names of the options that stand on the line, whatever their value."""
+        sources = {name: self.context.get_parameter_source(name) for name in self.context.params}
+        return frozenset(name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE")
+
+    def show(self, document: Document, data: Any = None) -> None:
+        """`data` is what the Python result holds, or a function that gives it; without it JSON repeats the tables."""
+        from traincast.cli.show import show
+
+        known = data() if callable(data) and self.as_json else data
+        show(document, as_json=self.as_json, html=self.html, png=self.png, data=known if self.as_json else None)
+
+
+def command(
+    question: Callable[..., Any], *, own: Callable[..., Any] | None = None, without: Sequence[str] = ()
+) -> Callable[[Callable[[CommandLine], None]], Callable[..., None]]:
+    """Decorates what answers: it gets the whole line, and its docstring is the help.
+
+    `own` declares options of the command alone, by its signature; `without` are those of the question that cannot be
+    typed.
+    """
+    asked = tuple(one for one in declared(question) if one.name not in without)
+    beside = () if own is None else declared(own)
+
+    def decorate(answer: Callable[[CommandLine], None]) -> Callable[..., None]:
+        def run(context: typer.Context, **values: Any) -> None:
+            line = CommandLine(
+                options={one.name: values[one.name] for one in asked},
+                own={one.name: values[one.name] for one in beside},
+                context=context,
+                **{name: values[name] for name in _OUTPUTS},
+            )
+            try:
+                answer(line)
+            except ParameterError as error:
+                flags = {one.name: one.flag for one in (*asked, *beside)}
+                raise InputError(error.called(flags.get(error.name, error.name))) from None
+
+        # Last of the command's own options come the outputs, as everywhere.
+        arguments = [_parameter(one) for one in sorted((*asked, *beside), key=lambda one: not one.option.is_argument)]
+        outputs = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=False if name == "as_json" else None)
+            for name, kind in _OUTPUTS.items()
+        ]
+        context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+        run.__signature__ = inspect.Signature([context, *arguments, *outputs])  # type: ignore[attr-defined]
+        run.__annotations__ = {one.name: one.annotation for one in (context, *arguments, *outputs)}
+        run.__doc__, run.__name__, run.__module__ = answer.__doc__, answer.__name__, answer.__module__
+        return run
+
+    return decorate
+
+
+def _parameter(one: Declared) -> inspect.Parameter:
+    """As typer reads it."""
+    kwargs: dict[str, Any] = {"help": one.option.help, "metavar": one.option.metavar}
+    if one.option.typed is not None:
+        kwargs["parser"] = _reader(one)
+    elif not one.option.shows_default:
+        kwargs["show_default"] = False
+    make = typer.Argument if one.option.is_argument else typer.Option
+    info = make(**kwargs) if one.option.is_argument else make(one.flag, **kwargs)
+    default = {} if one.is_required else {"default": one.default}
+    return inspect.Parameter(
+        one.name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[_typed_as(one), info], **default
+    )
+
+
+def _reader(one: Declared) -> Callable[[Any], Any]:
+    """Defaults reach it, too, as they are."""
+
+    def read(text: Any) -> Any:
+        return one.read(text) if isinstance(text, str) else text
+
+    return read
+
+
+def _typed_as(one: Declared) -> Any:
+    """What typer makes of a word on the line: text, a number, a switch, or several of them."""
+    kinds = [part.strip() for part in type_text(one.type).split(" | ")]
+    is_optional = "None" in kinds
+    several = next((kind for kind in kinds if kind.startswith(("Sequence[", "list["))), None)
+    if several is not None and one.option.typed is None:
+        return list[str] | None if is_optional else list[str]
+    kind: Any = next((_SIMPLE[name] for name in kinds if name in _SIMPLE), str) if one.option.typed is None else str
+    return kind | None if is_optional else kind

@@ -1,0 +1,144 @@
+"""How long a run is, where it runs, what it costs, and when it is good enough."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypedDict
+
+from traincast.options.model import ModelOptions
+from traincast.options.option import Option
+from traincast.options.step import StepOptions
+from traincast.options.typed import COUNT, TARGET, USD
+
+if TYPE_CHECKING:
+    from traincast.convergence.logs.log import Log
+    from traincast.hardware.cluster import Cluster
+
+Place = Annotated[
+    "str | Cluster",
+    Option(
+        help="T4, 4xT4, 2x4xT4@50Gb/s, p3.16xlarge, FILE.toml, this-machine.",
+        flag="--on",
+        metavar="PLACE",
+        job="cluster.on",
+    ),
+]
+NSamples = Annotated[
+    int | None,
+    Option(
+        help="Samples per epoch.",
+        metavar="N",
+        typed=COUNT,
+        at_least=1,
+        at_most=10**15,
+        at_most_on_page=10**12,
+        job="data.samples",
+    ),
+]
+NEpochs = Annotated[
+    int,
+    Option(
+        help="Epochs to train.",
+        default=1,
+        at_least=1,
+        at_most=10**15,
+        at_most_on_page=100_000,
+        job="training.epochs",
+    ),
+]
+Strategy = Annotated[
+    str,
+    Option(
+        help="How devices share the work: ddp, dp, mirrored, ps:P, ps-async:P, fsdp, zero1, zero2 or zero3.",
+        default="ddp",
+        choices_on_page=("ddp", "dp", "mirrored", "fsdp", "zero1", "zero2", "zero3"),
+        job="cluster.strategy",
+    ),
+]
+TensorParallel = Annotated[
+    int, Option(help="Devices of a node that share each block.", default=1, at_least=1, is_on_page=False, job="cluster.tensor_parallel")
+]
+PipelineParallel = Annotated[
+    int,
+    Option(
+        help="Pipeline stages that share the blocks of a transformer.",
+        default=1,
+        at_least=1,
+        is_on_page=False,
+        job="cluster.pipeline_parallel",
+    ),
+]
+PriceUsdPerHour = Annotated[
+    float | None,
+    Option(
+        help="USD per device and hour.",
+        flag="--price",
+        metavar="USD",
+        typed=USD,
+        above=0,
+        at_most_on_page=10_000,
+        job="cluster.price_usd_per_hour",
+    ),
+]
+Region = Annotated[
+    str | None,
+    Option(help="Country or cloud region, for CO2: us-east-1, Germany.", is_on_page=False, job="cluster.region"),
+]
+GridGPerKwh = Annotated[
+    float | None,
+    Option(
+        help="Grams of CO2 per kWh, instead of the region's.",
+        at_least=0,
+        is_on_page=False,
+        job="cluster.grid_g_per_kwh",
+    ),
+]
+Pue = Annotated[
+    float,
+    Option(
+        help="Power usage effectiveness: site power over device power.",
+        default=1.0,
+        at_least=1,
+        is_on_page=False,
+        job="cluster.pue",
+    ),
+]
+Curve = Annotated[
+    "Log | str | Path | None",
+    Option(
+        help="Log of an earlier run of the same model and data, for a target.",
+        metavar="LOG",
+        is_on_page=False,
+        job="target.curve",
+    ),
+]
+Target = Annotated[
+    float | None,
+    Option(help="Loss or accuracy to reach.", metavar="VALUE", typed=TARGET, is_on_page=False, job="target.value"),
+]
+Metric = Annotated[
+    str | None,
+    Option(
+        help="What the target is of: loss, accuracy, f1 or a column's name.", is_on_page=False, job="target.metric"
+    ),
+]
+
+
+class RunOptions(StepOptions, total=False):
+    """A run of such steps."""
+
+    n_samples: NSamples
+    n_epochs: NEpochs
+    price_usd_per_hour: PriceUsdPerHour
+
+
+class ForecastOptions(RunOptions, ModelOptions, total=False):
+    """All that a forecast can be asked beside its model, its place and its batch."""
+
+    strategy: Strategy
+    tensor_parallel: TensorParallel
+    pipeline_parallel: PipelineParallel
+    region: Region
+    grid_g_per_kwh: GridGPerKwh
+    pue: Pue
+    curve: Curve
+    target: Target
+    metric: Metric

@@ -1,0 +1,139 @@
+"""How people type values: 12h, 90%, $200, 15T, 1-8, 128:1024."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """`read` raises ValueError where a text is not what it should be."""
+
+    read: Callable[[str], Any]
+    what: str
+    such_as: str
+
+
+_UNITS_S = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0}  # by their first letter
+_DURATION = re.compile(
+    r"(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*"
+    r"(?P<unit>d(?:ays?)?|h(?:ours?|rs?)?|m(?:in(?:ute)?s?)?|s(?:ec(?:ond)?s?)?)(?![a-z])\s*"
+)
+_LONGEST_S = 1e9
+_COUNT = re.compile(r"(?P<number>-?[0-9][0-9_,]*(?:\.[0-9]+)?(?:e[0-9]{1,3})?)\s*(?P<unit>[kmbgtp]?)", re.IGNORECASE)
+_COUNT_UNITS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "g": 10**9, "t": 10**12, "p": 10**15}
+_RANGE = re.compile(r"\s*(?P<first>[0-9]{1,7})\s*(?:-\s*(?P<last>[0-9]{1,7})\s*)?")
+_MOST_NUMBERS = 10_000
+_LONGEST_COUNT = 30  # letters; the rest would be no count that anybody means
+
+
+def seconds(text: str) -> float:
+    """Parts with units, added up; a number alone has no unit and is refused."""
+    words, place, total_s = text.lower(), 0, 0.0
+    while place < len(words):
+        part = _DURATION.match(words, place)
+        if part is None:
+            break
+        total_s += float(part["number"]) * _UNITS_S[part["unit"][0]]
+        place = part.end()
+    if place < len(words) or not 0 < total_s <= _LONGEST_S:
+        raise ValueError(text)
+    return total_s
+
+
+def seconds_or_none(text: str) -> float:
+    return 0.0 if text in ("0", "0s") else seconds(text)
+
+
+def usd(text: str) -> float:
+    """200, $200 or 1,500.50."""
+    return _finite(text.removeprefix("$").replace(",", ""))
+
+
+def share(text: str) -> float:
+    """Between 0 and 1."""
+    number, percent, rest = text.partition("%")
+    value = _finite(number) / (100 if percent else 1)
+    if rest or not 0 <= value <= 1:
+        raise ValueError(text)
+    return value
+
+
+def accuracy(text: str) -> float:
+    """0.92 or 92%, without limits: whoever uses it knows them."""
+    return _finite(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+
+
+def count(text: str) -> int:
+    """A whole number, as it is or in thousands (k), millions (M), billions (B, G) or trillions (T)."""
+    match = _COUNT.fullmatch(text) if len(text) <= _LONGEST_COUNT else None
+    if match is None:
+        raise ValueError(text)
+    digits = match["number"].replace("_", "").replace(",", "")
+    unit = _COUNT_UNITS[match["unit"].lower()]
+    value = int(digits) * unit if digits.removeprefix("-").isdigit() else _finite(digits) * unit
+    if value != int(value):
+        raise ValueError(text)
+    return int(value)
+
+
+def whole_numbers(text: str) -> list[int]:
+    """1,2,4,8 or 1-20: each once, ascending; a range has both its ends."""
+    found: set[int] = set()
+    for part in text.split(","):
+        match = _RANGE.fullmatch(part)
+        first = 0 if match is None else int(match["first"])
+        last = first if match is None or match["last"] is None else int(match["last"])
+        if first < 1 or last < first or last - first >= _MOST_NUMBERS:
+            raise ValueError(text)
+        found.update(range(first, last + 1))
+    return sorted(found)
+
+
+def in_order(text: str) -> list[int]:
+    """32,64,128: each once, in the order given."""
+    return list(dict.fromkeys(int(part) for part in text.split(",")))
+
+
+def doubling(text: str) -> list[int]:
+    """'128:1024' doubles from one end to the other, which it has both; '128,192' is a list."""
+    if ":" in text:
+        low, high = (int(part) for part in text.split(":"))
+        if not 1 <= low <= high:
+            raise ValueError(text)
+        return sorted({low << n for n in range(high.bit_length()) if low << n <= high} | {high})
+    found = {int(part) for part in text.split(",")}
+    if min(found) < 1:
+        raise ValueError(text)
+    return sorted(found)
+
+
+def names(text: str) -> list[str]:
+    """ddp,fsdp: each as it is written."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(text)
+    return value
+
+
+DURATION = Typed(seconds, "a duration above 0", "12h, 90min, 1d12h or 45s")
+DURATION_OR_NONE = Typed(seconds_or_none, "a duration", "12h, 90min, 45s or 0")
+USD = Typed(usd, "an amount in US dollars", "200, $200 or 12.50")
+SHARE = Typed(share, "a share", "5% or 0.05")
+PROBABILITY = Typed(share, "a share", "90% or 0.9")
+ACCURACY = Typed(accuracy, "an accuracy", "0.92 or 92%")
+COUNT = Typed(count, "a whole number", "1281167, 300B or 15T")
+WHOLE_NUMBERS = Typed(whole_numbers, "a list of whole numbers from 1", "1,2,4,8 or 1-8")
+NUMBERS_IN_ORDER = Typed(in_order, "a whole number or a list of them", "128, or 32,64,128")
+DOUBLING = Typed(doubling, "a range of whole numbers from 1", "128:1024 or 128,192,256")
+NUMBER = Typed(_finite, "a number", "0.5 or 1e-3")
+# Without a unit: the metric is another option, and by itself a loss, which has no percent.
+TARGET = Typed(_finite, "a number", "0.92 (an accuracy of 92 % is --target 0.92 --metric accuracy)")

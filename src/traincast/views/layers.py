@@ -1,0 +1,121 @@
+"""What the layers of a model show."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from traincast.forecasting.layer_table import LayerTable
+from traincast.report.chart import Chart, Series
+from traincast.report.document import Document
+from traincast.report.table import Column, Table
+from traincast.trace.layers import Layer
+from traincast.trace.trace import Trace
+from traincast.units import show_count, show_duration, show_flop, show_flop_per_s, show_integer
+
+_N_BARS = 30
+
+
+def document_of(answer: LayerTable) -> Document:
+    trace, batch, rows, shape = answer.trace, answer.batch_size, answer.layers, answer.by
+    columns = [Column(key="kind", header="kind")]
+    if shape == "kind":
+        columns.append(Column(key="n_layers", header="layers", show="integer"))
+    else:
+        columns.insert(0, Column(key="path", header="layer"))
+        columns += [
+            Column(key="input_shape", header="input", show="shape"),
+            Column(key="output_shape", header="output", show="shape"),
+        ]
+    columns += [
+        Column(key="n_parameters", header="parameters", show="integer"),
+        Column(key="forward_flop", header="forward", show="flop"),
+        Column(key="backward_flop", header="backward", show="flop"),
+        Column(key="moved_bytes", header="bytes moved", show="bytes"),
+        Column(key="flop_per_byte", header="flop/byte", show="ratio"),
+        Column(key="flop_fraction", header="share", show="percent"),
+    ]
+    if answer.device is not None:
+        columns.append(Column(key="ideal_s", header="ideal time", show="duration"))
+    table = Table(
+        title=f"Layers of {trace.name}",
+        columns=tuple(columns),
+        rows=tuple(
+            tuple(_cell(answer, layer, column.key) for column in columns) for layer in rows
+        ),
+    )
+    return Document(
+        title=f"{trace.name}, batch {batch}",
+        subtitle=_summary(trace, batch),
+        tables=(table,),
+        charts=(
+            _chart(f"Flop of one step of {trace.name}", rows, "flop", shape=shape),
+            _chart(f"Bytes that one step of {trace.name} moves", rows, "bytes", shape=shape),
+        ),
+        notes=(*_notes(answer), *_tied(trace)),
+    )
+
+
+def _chart(title: str, rows: tuple[Layer, ...], what: Literal["flop", "bytes"], *, shape: str) -> Chart:
+    """The largest layers, forward and backward."""
+    parts = ("forward", "backward")
+    sizes = {layer: sum(getattr(layer, f"{part}_{what}") for part in parts) for layer in rows if not layer.is_container}
+    shown = sorted((layer for layer, size in sizes.items() if size), key=lambda layer: -sizes[layer])[:_N_BARS]
+    names = [layer.kind if shape == "kind" else layer.path or layer.kind for layer in shown]
+    return Chart(
+        title=title + (f", the {_N_BARS} largest layers" if len(shown) == _N_BARS else ""),
+        kind="stacked_bar",
+        series=tuple(
+            Series(name=part, x=names, y=[getattr(layer, f"{part}_{what}") for layer in shown]) for part in parts
+        ),
+        x_label="kind" if shape == "kind" else "layer",
+        y_label=what,
+        y_show=what,
+    )
+
+
+def _cell(answer: LayerTable, layer: Layer, key: str) -> Any:
+    if key == "path":
+        name = "  " * layer.depth + layer.path.rpartition(".")[2] if answer.by == "tree" and layer.path else layer.path or "(model)"
+        return f"{name} (tied)" if layer.n_tied_parameters else name
+    if key == "ideal_s":
+        return answer.ideal_s(layer)
+    if key in ("input_shape", "output_shape"):
+        return getattr(layer, key) or None
+    return getattr(layer, key)
+
+
+def _summary(trace: Trace, batch: int) -> str:
+    forward, backward = trace.forward_flop(batch), trace.backward_flop(batch)
+    return (
+        f"{show_integer(trace.n_parameters)} parameters; forward {show_flop(forward)}, "
+        f"backward {show_flop(backward)}; {show_count(forward / batch / 2)} multiply-adds forward a sample"
+    )
+
+
+def _notes(answer: LayerTable) -> tuple[str, ...]:
+    trace, batch, device, precision = answer.trace, answer.batch_size, answer.device, answer.precision
+    notes = ["A multiply-add is 2 flop; matrix products of all kinds count. Bytes are those of the captured dtype."]
+    if device is not None:
+        peak = device.peak(precision)
+        ideal_s = (trace.forward_flop(batch) + trace.backward_flop(batch)) / peak.flop_per_s
+        notes.append(
+            f"Ideal time: flop over the peak of {device.name} ({show_flop_per_s(peak.flop_per_s)}, {peak.used}"
+            + (f", as it has no {peak.asked} units" if peak.is_fallback else "")
+            + f"). A step of {show_duration(ideal_s)}, {batch / ideal_s:,.0f} samples/s: no real device gets there."
+        )
+    notes += [f"Assumed: {assumption}." for assumption in trace.assumptions]
+    if trace.uncosted_ops:
+        covered = f"{100 * trace.covered_flop_fraction:.1f} %"
+        notes.append(f"Not counted: {', '.join(trace.uncosted_ops)}; counted ops move {covered} of the bytes.")
+    return tuple(notes)
+
+
+def _tied(trace: Trace) -> tuple[str, ...]:
+    """Of every layer that shares weights, whatever rows are shown: what a sum must leave out."""
+    return tuple(
+        f"{layer.path} shares {layer.n_tied_parameters:,} parameters with {', '.join(layer.tied_to)}: "
+        "sums count them once."
+        for layer in trace.layers(1)
+        if layer.n_tied_parameters
+    )
+

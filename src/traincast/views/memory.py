@@ -1,0 +1,80 @@
+"""What the memory of a step shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from traincast.memory.estimate import StepMemory, timeline_samples
+from traincast.report.chart import Chart, ReferenceLine, Series
+from traincast.report.document import Document
+from traincast.report.table import Column, Table
+from traincast.units import show_bytes
+
+_N_CHART_POINTS = 600
+
+
+def document_of(answer: StepMemory) -> Document:
+    settings = answer.settings
+    return Document(
+        title=f"Memory of {answer.model}, batch {answer.batch_size}",
+        subtitle=f"{settings.precision}, {settings.optimizer}, {answer.target}",
+        tables=(_table(answer),),
+        charts=(_chart(answer),),
+        notes=(*_notes(answer), *(f"Assumed: {assumption}." for assumption in answer.assumptions)),
+    )
+
+
+def _table(answer: StepMemory) -> Table:
+    rows: list[tuple[Any, ...]] = list(answer.bytes_by_kind.items())
+    rows.append(("tracked peak", answer.peak_bytes))
+    rows += [
+        ("context", answer.overhead.context_bytes),
+        ("workspaces", answer.overhead.workspace_bytes),
+        ("allocator", answer.overhead.allocator_bytes),
+        ("total", answer.total_bytes),
+    ]
+    columns = (
+        Column(key="kind", header="kind"),
+        Column(key="peak_bytes", header="at the peak", show="bytes"),
+        Column(key="total_fraction", header="share", show="percent"),
+    )
+    return Table(
+        title="Bytes at the peak",
+        columns=columns,
+        rows=tuple((kind, size, size / answer.total_bytes) for kind, size in rows),
+        notes=("Context, workspaces and allocator are allowances; the tracked peak follows from the model.",),
+    )
+
+
+def _chart(answer: StepMemory) -> Chart:
+    ops = timeline_samples(len(answer.op_phases), _N_CHART_POINTS, keep=answer.peak_index)
+    lines = [ReferenceLine(value=answer.peak_index, label="peak", axis="x")]
+    device = answer.device
+    if device is not None and answer.total_bytes > 0.3 * device.usable_memory_bytes:
+        lines.append(ReferenceLine(value=device.usable_memory_bytes, label=f"usable on {device.name}"))
+    return Chart(
+        title=f"Bytes alive during one step of {answer.model}",
+        kind="stacked_area",
+        series=tuple(
+            Series(name=kind, x=ops.tolist(), y=series[ops].tolist()) for kind, series in answer.timeline_bytes.items()
+        ),
+        x_label="op of the step",
+        y_label="memory",
+        x_show="integer",
+        y_show="bytes",
+        reference_lines=tuple(lines),
+    )
+
+
+def _notes(answer: StepMemory) -> list[str]:
+    place = f" of '{answer.peak_module}'" if answer.peak_module else ""
+    notes = [f"The peak is in the {answer.peak_phase} pass, at {answer.peak_op}{place}."]
+    if answer.device is not None:
+        usable = show_bytes(answer.device.usable_memory_bytes)
+        verdict = "fits" if answer.fits else "does NOT fit"
+        notes.append(f"Batch {answer.batch_size} {verdict} {answer.device.name} ({usable} usable).")
+        if answer.largest_batch_size:
+            notes.append(f"The largest batch that fits is {answer.largest_batch_size:,}.")
+        else:
+            notes.append("Not even a batch of 1 fits.")
+    return notes

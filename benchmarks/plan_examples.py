@@ -18,12 +18,12 @@ import numpy as np
 
 import traincast as tc
 from traincast.__main__ import run
-from traincast.cli.plan_document import document_of
 from traincast.kernels.layerwise.page import refresh
 from traincast.planning.plan import Plan
 from traincast.report.files import write_file
 from traincast.report.png import to_png
 from traincast.units import show_duration, show_usd
+from traincast.views.plan import document_of
 
 DOCS = Path(__file__).parents[1] / "docs"
 HOUR, DAY = 3_600.0, 86_400.0

@@ -9,13 +9,13 @@ from pathlib import Path
 import torch
 
 from traincast.api.training import forecast_stages
-from traincast.cli.train_document import comparison_table
 from traincast.kernels.layerwise.page import refresh
 from traincast.recipes.engine.recipe import Recipe, RecipeResult
 from traincast.report.chart import Chart
 from traincast.report.files import write_file
 from traincast.report.png import to_png
 from traincast.report.table import Table
+from traincast.views.train import comparison_table
 
 DOCS = Path(__file__).parents[1] / "docs"
 

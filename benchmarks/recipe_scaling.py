@@ -17,12 +17,12 @@ import numpy as np
 
 import traincast as tc
 from traincast.api.scaling_experiment import ScalingResult, plan_scaling, run_scaling
-from traincast.cli.train_scaling_document import result_document
 from traincast.hardware.this_machine import read_profile
 from traincast.recipes.scaling_experiment.settings import Cell
 from traincast.report.files import write_file
 from traincast.report.table import Table
 from traincast.validation import markdown
+from traincast.views.train_scaling import result_document
 
 PAGE = Path(__file__).parents[1] / "docs" / "scaling_experiment.md"
 TARGET = 0.20

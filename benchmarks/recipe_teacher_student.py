@@ -16,7 +16,6 @@ from itertools import product
 from pathlib import Path
 
 from recipe_page import DOCS, markdown, timed, write_page
-from traincast.cli.train_teacher_student_document import accuracy_chart, baselines_table, students_table, verdict
 from traincast.recipes.data.load import load_dataset
 from traincast.recipes.engine.settings import TrainSettings
 from traincast.recipes.engine.train import train
@@ -24,6 +23,7 @@ from traincast.recipes.models import build_model
 from traincast.recipes.over_seeds import over_seeds, paired
 from traincast.recipes.teacher_student.recipe import TeacherStudentRecipe, usual_k
 from traincast.recipes.teacher_student.result import TeacherStudentResult
+from traincast.views.train_teacher_student import accuracy_chart, baselines_table, students_table, verdict
 
 PAGE = DOCS / "teacher_student.md"
 LABELED = 0.05

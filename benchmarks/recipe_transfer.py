@@ -17,13 +17,13 @@ import torch
 from recipe_page import markdown
 from traincast.api.training import forecast_stages
 from traincast.cli.counted import counted
-from traincast.cli.train_transfer_document import transfer_document
 from traincast.kernels.layerwise.page import refresh
 from traincast.recipes.data.load import load_dataset
 from traincast.recipes.transfer.recipe import TransferRecipe
 from traincast.report.files import write_file
 from traincast.report.png import to_png
 from traincast.report.table import Column, Table
+from traincast.views.train_transfer import transfer_document
 
 PAGE = Path(__file__).parents[1] / "docs" / "transfer_recipe.md"
 IMAGE = PAGE.parent / "images" / "transfer_recipe.png"

@@ -13,10 +13,10 @@ import tempfile
 from pathlib import Path
 
 from recipe_page import DOCS, markdown, timed, write_page
-from traincast.cli.train_weak_document import accuracy_chart, accuracy_table, resampling_table
 from traincast.recipes.data.load import load_dataset
 from traincast.recipes.engine.settings import TrainSettings
 from traincast.recipes.weak_labels.recipe import WeakRecipe
+from traincast.views.train_weak import accuracy_chart, accuracy_table, resampling_table
 
 PAGE = DOCS / "weak_labels.md"
 NOISE_FRACTIONS = (0.0, 0.1, 0.25, 0.5)  # the paper's, and none

@@ -9,18 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import traincast as tc
-from traincast.api.answering import answers
-from traincast.options.types import as_annotated
 from traincast.api.explaining import explain
-from traincast.api.forecasts import forecast_many
+from traincast.api.forecasts import forecast_many, forecasts
 from traincast.errors import InputError
+from traincast.options.types import as_annotated
 
 CALLS = {
     tc.forecast: {"model": "mnist_cnn", "on": "T4", "batch_size": 8},
     tc.scale: {"model": "mnist_cnn", "on": "T4", "gpus": [1, 2]},
     tc.estimate_memory: {"model": "mnist_cnn", "batch_size": 8},
     tc.plan: {"model": "mnist_cnn", "n_samples": 1000, "provider": "aws", "max_gpus": 1, "max_nodes": 1},
-    answers: {"model": "mnist_cnn", "on": ["T4"], "batch_sizes": [8]},
+    forecasts: {"model": "mnist_cnn", "on": ["T4"], "batch_sizes": [8]},
     explain: {"model": "mnist_cnn", "on": "T4", "batch_size": 8},
 }
 ODD = st.one_of(

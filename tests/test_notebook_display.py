@@ -10,8 +10,8 @@ import sys
 import pytest
 
 import traincast as tc
-from traincast.api.answering import answer
 from traincast.api.calibrating import Calibration
+from traincast.api.forecasts import answer
 from traincast.hardware.catalog import find_device
 from traincast.measurement.environment import Environment
 from traincast.measurement.epoch import EpochMeasurement

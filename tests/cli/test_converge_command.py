@@ -7,7 +7,7 @@ import pytest
 
 import traincast as tc
 from traincast.__main__ import run
-from traincast.cli.converge_document import document_of
+from traincast.views.converge import document_of
 
 STEPS = np.arange(100, 4001, 100)
 LOSSES = 2.0 + 8.0 * STEPS**-0.4

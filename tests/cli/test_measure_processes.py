@@ -15,7 +15,6 @@ import pytest
 
 from traincast.api.measuring import forecast_of
 from traincast.cli.measure_processes import is_several, run_processes
-from traincast.cli.measure_processes_document import link_document, steps_document, with_link
 from traincast.cli.measure_question import Outputs, Question
 from traincast.errors import InputError
 from traincast.hardware.device import Device
@@ -28,6 +27,7 @@ from traincast.measurement.statistics import summarise
 from traincast.measurement.store import Store
 from traincast.report.json_ import to_json
 from traincast.report.text import to_text
+from traincast.views.processes import link_document, steps_document, with_link
 
 HERE = Environment(
     device="a CPU",

@@ -1,58 +1,63 @@
-"""Questions that can be asked in several ways have the same options in all of them."""
+"""Commands, Python, job files and the page ask the same, because one signature declares what can be asked."""
 
 import inspect
 from pathlib import Path
 
-from traincast.api.answering import answers
+import pytest
+from typer.main import get_command
+
+import traincast as tc
 from traincast.api.explaining import explain
-from traincast.api.forecasts import forecast
-from traincast.api.planning import plan
-from traincast.cli.explain import explain as explain_command
-from traincast.cli.forecast import forecast as forecast_command
-from traincast.cli.plan import plan as plan_command
-from traincast.planning.job import job_of
+from traincast.api.forecasts import forecasts
+from traincast.api.job import job_of, schema
+from traincast.api.models import estimate_memory, layers
+from traincast.cli.app import make_app
+from traincast.options.option import declared
 
-SHAPE = {"n_classes", "image_size", "seqlen", "head"}
-OUTPUT = {"context", "as_json", "html", "png"}
-RENAMED = {
-    "accumulate": "accumulation_steps",
-    "devices_file": "devices",
-    "price": "price_usd_per_hour",
-    "deadline": "deadline_s",
-    "budget": "budget_usd",
-    "setup": "setup_s",
-    "checkpoint_rate": "checkpoint_bytes_per_s",
-}
+OUTPUTS = {"--json", "--html", "--png", "--help"}
 
 
-def options(function, *, besides=()):
-    """Names of its parameters, as Python calls them."""
-    named = {RENAMED.get(name, name) for name in inspect.signature(function).parameters}
-    return named - OUTPUT - SHAPE - set(besides)
+def flags_of(command):
+    """Flags of a command, and its arguments by their name."""
+    found = get_command(make_app([command])).commands[command]
+    return {one.opts[0] for one in found.params}
 
 
-def test_the_command_plan_has_the_options_of_the_function():
-    assert options(plan_command, besides={"as_job"}) == options(plan)
+@pytest.mark.parametrize(
+    ("command", "question"),
+    [("memory", estimate_memory), ("layers", layers), ("explain", explain), ("forecast", forecasts)],
+)
+def test_a_command_has_the_options_that_its_question_declares(command, question):
+    asked = {one.name if one.option.is_argument else one.flag for one in declared(question)}
+    own = {"--fail-over", "--compare", "--against"} if command == "forecast" else set()
+    assert flags_of(command) == asked | OUTPUTS - {"--help"} | own
 
 
-def test_the_command_forecast_has_the_options_of_the_function_and_of_answers():
-    of_gates = {"fail_over", "compare", "against"}
-    asked = options(forecast_command, besides={*of_gates, "batch"})
-    known = options(forecast, besides={"batch_size"}) | options(answers, besides={"batch_sizes", "options"})
-    assert asked == known - {"model_options"}
+def test_several_forecasts_are_asked_what_one_is_asked():
+    one, several = ({each.name for each in declared(question)} for question in (tc.forecast, forecasts))
+    assert one ^ several == {"batch_size", "batch_sizes"}
 
 
-def test_a_job_file_has_the_options_of_the_command_forecast():
+def test_a_job_file_holds_every_option_that_declares_its_place_there():
     job = job_of({"model": "resnet18", "training": {"batch": 8}, "cluster": {"on": "T4"}})
-    known = options(forecast, besides={"batch_size"}) | options(answers, besides={"options"})
-    assert set(job.options(Path())) == known
+    assert set(job.options(Path())) == {one.name for one in declared(forecasts) if one.option.job}
+
+
+def test_a_job_file_tells_of_an_option_what_the_command_tells():
+    (epochs,) = [one for one in declared(forecasts) if one.name == "n_epochs"]
+    assert schema()["$defs"]["Training"]["properties"]["epochs"]["description"] == epochs.option.help
+
+
+def test_python_shows_every_option_by_itself():
+    shown = inspect.signature(tc.forecast).parameters
+    assert list(shown)[:3] == ["model", "on", "batch_size"]
+    assert shown["n_epochs"].default == 1
+    assert all(one.kind is not one.VAR_KEYWORD for one in shown.values())
 
 
 def test_explain_asks_of_a_step_what_forecast_asks():
     """What is about the run as a whole is not its question; models over several devices are not taken apart."""
-    of_the_run = {"n_samples", "n_epochs", "price_usd_per_hour"}
-    split = {"tensor_parallel", "pipeline_parallel"}
-    assert options(explain, besides={"measured", "options"}) == options(forecast) - of_the_run - split
-    assert options(explain_command, besides={"measured", "batch"}) == options(forecast) - of_the_run - split - {
-        "batch_size"
-    }
+    of_the_run = {"n_samples", "n_epochs", "price_usd_per_hour", "tensor_parallel", "pipeline_parallel"}
+    beside = {"region", "grid_g_per_kwh", "pue", "curve", "target", "metric"}
+    asked, known = ({one.name for one in declared(question)} for question in (explain, tc.forecast))
+    assert asked - {"measured"} == known - of_the_run - beside

@@ -5,13 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import traincast as tc
-from traincast.api.answering import answer
-from traincast.cli.answer_rows import bound_table
-from traincast.cli.explain_document import document_of as explained
-from traincast.cli.forecast_document import document_of as told
+from traincast.api.forecasts import answer
 from traincast.forecasting.by_kind import predicted_by_kind
 from traincast.planning.advice import Advice
 from traincast.planning.gap import explain_gap
+from traincast.views.answer_rows import bound_table
+from traincast.views.explain import document_of as explained
+from traincast.views.forecast import document_of as told
 
 STRATEGIES = ("ddp", "dp", "mirrored", "ps:1", "ps:4", "ps-async:2", "fsdp", "zero1", "zero2", "zero3")
 SPLITS = ({"tensor_parallel": 4}, {"pipeline_parallel": 4}, {"tensor_parallel": 2, "pipeline_parallel": 2})
@@ -53,7 +53,7 @@ def test_the_shares_of_a_forecast_and_of_its_explanation_add_up(run):
     found = tc.forecast(model, place, batch, **options)
     gap = gap_of(found)
     by_bound = shares(told([answer(found)]), "A step by what bounds it")
-    explanation = explained(gap, Advice(found))
+    explanation = explained(gap)
     assert sum(found.bound_s.values()) == pytest.approx(found.step_s)
     assert min(found.bound_s.values()) >= -1e-12
     assert sum(by_bound.values()) == pytest.approx(1, abs=6 * 0.0005)  # what is less than that is not shown

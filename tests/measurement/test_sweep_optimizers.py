@@ -5,7 +5,6 @@ import torch
 from sweep_samples import measured, runnable
 from torch import nn
 
-from traincast.cli.measure_sweep_document import optimizers_document
 from traincast.errors import MeasurementError, MemoryEndedError
 from traincast.measurement import measure as measuring
 from traincast.measurement.sweeps import optimizers
@@ -20,6 +19,7 @@ from traincast.measurement.sweeps.learning import (
 )
 from traincast.measurement.sweeps.optimizers import OptimizerRow, OptimizerSweep, sweep_optimizers
 from traincast.report.text import to_text
+from traincast.views.sweep import optimizers_document
 
 torch.set_num_threads(1)
 

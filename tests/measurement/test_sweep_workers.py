@@ -9,12 +9,12 @@ from sweep_samples import ENVIRONMENT, SlowLinear, all_alike, runnable
 from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
-from traincast.cli.measure_sweep_document import workers_document
 from traincast.errors import InputError, MeasurementError
 from traincast.measurement.epoch import EPOCH_PHASES, EpochMeasurement, measure_epoch
 from traincast.measurement.sweeps.loading import BatchLoader, LoadCost, as_inputs, check_dataset, measure_load
 from traincast.measurement.sweeps.workers import WorkersRow, WorkersSweep, _rows, sweep_workers
 from traincast.measurement.synthetic_data import SyntheticDataset
+from traincast.views.sweep import workers_document
 
 torch.set_num_threads(1)
 N_WARMUPS = 2

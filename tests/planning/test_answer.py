@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import traincast as tc
-from traincast.api.answering import answer, answers
+from traincast.api.forecasts import answer, forecasts
 from traincast.errors import InputError
 from traincast.forecasting.by_bound import BOUNDS
 
@@ -129,13 +129,14 @@ def test_the_region_of_the_price_is_that_of_the_grid_unless_another_is_named():
 
 
 def test_the_dictionary_holds_the_forecast_and_the_rest():
-    (found,) = answers("resnet18", ["T4"], [8], n_samples=1000, region="world")
+    (found,) = forecasts("resnet18", ["T4"], [8], n_samples=1000, region="world")
     data = found.to_dict()
-    assert data["step_s"] == found.forecast.step_s
+    assert data["step_s"] == found.step_s
     assert data["energy_j"] == found.energy.total_j.p50
     assert data["intervals"]["co2_kg"][0] < data["co2_kg"] < data["intervals"]["co2_kg"][1]
     assert sum(data["bound_s"].values()) == pytest.approx(data["step_s"])
     assert data["version"] == tc.__version__
-    nothing = replace(found, energy=None).to_dict()
+    without = replace(found.question.device, tdp_w=None)
+    nothing = replace(found, question=replace(found.question, device=without)).to_dict()
     assert nothing["energy_j"] is None
     assert any("No energy is told" in one for one in nothing["assumptions"])

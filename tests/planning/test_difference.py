@@ -3,7 +3,7 @@
 import pytest
 
 import traincast as tc
-from traincast.api.answering import answer
+from traincast.api.forecasts import answer
 from traincast.errors import FileFormatError
 from traincast.planning.difference import difference_of
 from traincast.report.json_ import plain

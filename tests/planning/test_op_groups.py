@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import traincast as tc
-from traincast.api.explaining import advise
+from traincast.planning.advice import Advice
 from traincast.planning.op_groups import BOUNDS, UPDATE, op_groups, pattern_of
 from traincast.planning.roofline_chart import roofline_chart
 
 
 def advice(model="resnet18", on="V100-SXM2-16GB", batch=32, **options):
-    return advise(tc.forecast(model, on, batch, **options))
+    return Advice(tc.forecast(model, on, batch, **options))
 
 
 @pytest.mark.parametrize("path", ["h.3.mlp.fc", "h.11.mlp.fc"])

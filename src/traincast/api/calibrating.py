@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from traincast.options.question import question
 from traincast.api.machine_profile import cpu_profile, gpu_profile, shared_profile
 from traincast.errors import InputError, MeasurementError, MissingExtraError
 from traincast.hardware.host import THIS_MACHINE
 from traincast.hardware.this_machine import THIS_GPU
+from traincast.options.question import question
 
 if TYPE_CHECKING:
     from pathlib import Path

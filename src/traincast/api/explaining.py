@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
-from traincast.options.question import question
+from traincast.api.models import model_options
 from traincast.errors import InputError
+from traincast.options import catalog as o
+from traincast.options.question import question
 
 if TYPE_CHECKING:
     from traincast.forecasting.forecast import Forecast
     from traincast.measurement.measured_step import MeasuredStep
     from traincast.measurement.record import Record, Settings
-    from traincast.planning.advice import Advice
     from traincast.planning.gap import Gap
     from traincast.trace.trace import Trace
 
@@ -29,64 +30,32 @@ _TOLD = {
 
 @question
 def explain(
-    model: str | Path | Trace,
-    on: str,
-    batch_size: int,
+    model: o.Model,
+    on: o.Place,
+    batch_size: o.BatchSize,
     *,
-    measured: str | Path | None = None,
-    precision: str | None = None,
-    optimizer: str | None = None,
-    layout: str = "nchw",
-    compiled: bool = False,
-    accumulation_steps: int = 1,
-    strategy: str = "ddp",
-    method: str = "traincast",
-    ppp: float | None = None,
-    host: str | None = None,
-    input_samples_per_s: float | None = None,
-    devices: str | Path | None = None,
-    **options: Any,
+    measured: o.Measured = None,
+    **options: Unpack[o.ExplainOptions],
 ) -> Gap:
-    """A forecast by phase and kind of op, beside a measurement of the same step.
+    """A forecast by phase and kind of op, beside a measurement of the same step; its `advice` is what would help.
 
     `measured` is a file (a trace of torch.profiler, a store, a CSV table, what 'traincast measure --json' prints), or
-    "here": the step is run and profiled now, on this machine. `options` are those of `load_model`.
+    "here": the step is run and profiled now, on this machine.
     """
     from traincast.api.forecasts import forecast
-    from traincast.api.models import load_model
     from traincast.forecasting.by_kind import predicted_by_kind
     from traincast.hardware.host import THIS_MACHINE
     from traincast.planning.gap import explain_gap
 
-    answer = forecast(
-        load_model(model, **options),
-        on,
-        batch_size,
-        precision=precision,
-        optimizer=optimizer,
-        layout=layout,
-        compiled=compiled,
-        accumulation_steps=accumulation_steps,
-        strategy=strategy,
-        method=method,
-        ppp=ppp,
-        host=host or (THIS_MACHINE if on.strip().lower() == THIS_MACHINE else None),
-        input_samples_per_s=input_samples_per_s,
-        devices=devices,
-    )
+    if options["host"] is None and isinstance(on, str) and on.strip().lower() == THIS_MACHINE:
+        options["host"] = THIS_MACHINE
+    answer = forecast(model, on, batch_size, **options)
     found = None
     if measured == HERE:
-        found = _profiled(model, answer, options)
+        found = _profiled(model, answer, model_options(options))
     elif measured is not None:
         found = _read(Path(measured), answer)
     return explain_gap(answer, predicted_by_kind(answer.question), found)
-
-
-def advise(forecast: Forecast) -> Advice:
-    """Where a predicted step goes, op by op and module by module, its roofline, and what would help, best first."""
-    from traincast.planning.advice import Advice
-
-    return Advice(forecast)
 
 
 def _profiled(model: str | Path | Trace, answer: Forecast, options: dict[str, Any]) -> MeasuredStep:

@@ -2,50 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Unpack
 
-from traincast.options.question import question
-from traincast.api.models import load_model
+from traincast.api.models import load_model, model_options
 from traincast.errors import InputError
+from traincast.options import catalog as o
+from traincast.options.question import question
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from traincast.convergence.watching import Status
     from traincast.forecasting.forecast import Forecast
     from traincast.forecasting.question import Question
     from traincast.forecasting.scale import Scaling
     from traincast.forecasting.scale_sweep import ScaleSweep
     from traincast.forecasting.sweep import Sweep
     from traincast.hardware.cluster import Cluster
+    from traincast.hardware.grid import Grid
     from traincast.trace.trace import Trace
 
 
 @question
-def forecast(
-    model: str | Path | Trace,
-    on: str | Cluster,
-    batch_size: int,
-    *,
-    n_samples: int | None = None,
-    n_epochs: int = 1,
-    precision: str | None = None,
-    optimizer: str | None = None,
-    layout: str = "nchw",
-    compiled: bool = False,
-    accumulation_steps: int = 1,
-    strategy: str = "ddp",
-    tensor_parallel: int = 1,
-    pipeline_parallel: int = 1,
-    method: str = "traincast",
-    ppp: float | None = None,
-    host: str | None = None,
-    input_samples_per_s: float | None = None,
-    price_usd_per_hour: float | None = None,
-    devices: str | Path | None = None,
-) -> Forecast:
-    """What a training run takes on one device or many: step, epoch and total time, memory, cost.
+def forecast(model: o.Model, on: o.Place, batch_size: o.BatchSize, **options: Unpack[o.ForecastOptions]) -> Forecast:
+    """What a training run takes on one device or many: step, epoch and total time, memory, cost, energy.
 
     `on` is a device name ("T4"), "4xT4" (one node), "2x4xT4@50Gb/s" (nodes x devices @ bandwidth of a node), a machine
     ("p3.16xlarge"), a cluster file (.toml), a Cluster, or "this-machine". `batch_size` is that of one update of all
@@ -55,70 +37,108 @@ def forecast(
     precision and optimizer: as captured (zoo: fp32, sgd). `method` is "traincast", "roofline", "paleo" (with `ppp`, the
     fraction of the peaks that it reaches) or "layerwise". `host` dispatches the ops: "torch-eager" (the default),
     "tf1-session", "tf2-keras" or "this-machine". `input_samples_per_s` is what the data loader can deliver. `devices`
-    is a file with devices of your own.
+    is a file with devices of your own. `region` or `grid_g_per_kwh`, and `pue`, are for CO2; without them the region of
+    the machine's price counts. `curve` is the log of an earlier run of the same model and data, `target` what its
+    `metric` is to reach. `n_classes`, `image_size`, `seqlen` and `head` are those of `load_model`.
     """
     from traincast.forecasting.sweep import forecast_step
 
-    (question,) = _questions(
-        model,
-        [on],
-        method=method,
-        layout=layout,
-        compiled=compiled,
-        ppp=ppp,
-        host=host,
-        devices=devices,
-        precision=precision,
-        optimizer=optimizer,
-        batch_size=batch_size,
-        accumulation_steps=accumulation_steps,
-        strategy=strategy,
-        tensor_parallel=tensor_parallel,
-        pipeline_parallel=pipeline_parallel,
-        n_samples=n_samples,
-        n_epochs=n_epochs,
-        input_samples_per_s=input_samples_per_s,
-        price_usd_per_hour=price_usd_per_hour,
-    )
-    return forecast_step(question)
+    beside = _beside(options)
+    (asked,) = _questions(model, [on], batch_size, options)
+    return beside.told(forecast_step(asked))
 
 
 @question
-def forecast_many(
-    model: str | Path | Trace, on: Sequence[str | Cluster], batch_sizes: Sequence[int], **options: Any
-) -> Sweep:
-    """Forecasts on several devices at several batch sizes; options are those of `forecast`."""
+def forecasts(
+    model: o.Model, on: o.Places, batch_sizes: o.BatchSizes, **options: Unpack[o.ForecastOptions]
+) -> tuple[Forecast, ...]:
+    """The forecast of each place at each batch size; options are those of `forecast`."""
     from traincast.forecasting.sweep import forecast_many as run
 
     if not len(batch_sizes):
-        raise InputError("A sweep needs at least one device and one batch size.")
-    return run(_questions(model, on, batch_size=batch_sizes[0], **options), batch_sizes)
+        raise InputError(_NO_SWEEP)
+    beside = _beside(options)
+    found = run(_questions(model, on, batch_sizes[0], options), batch_sizes).forecasts()
+    return tuple(beside.told(one) for one in found)
+
+
+@question
+def forecast_many(model: o.Model, on: o.Places, batch_sizes: o.BatchSizes, **options: Unpack[o.PlacedOptions]) -> Sweep:
+    """Steps on several devices at several batch sizes, as arrays; options are those of `forecast`."""
+    from traincast.forecasting.sweep import forecast_many as run
+
+    if not len(batch_sizes):
+        raise InputError(_NO_SWEEP)
+    return run(_questions(model, on, batch_sizes[0], options), batch_sizes)
+
+
+_NO_SWEEP = "A sweep needs at least one device and one batch size."
+
+
+@question
+def answer(forecast: Any, **options: Unpack[o.BesideOptions]) -> Forecast:
+    """A forecast that was made, with its CO2 and its way to a target; options are those of `forecast`."""
+    found: Forecast = _beside(options).told(forecast)
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Beside:
+    """What a forecast tells beside its times."""
+
+    grid: Grid | None
+    pue: float
+    status: Status | None
+
+    def told(self, forecast: Forecast) -> Forecast:
+        if self.status is None:
+            return replace(forecast, grid=self.grid, pue=self.pue)
+        from traincast.forecasting.to_target import time_to_target
+
+        return replace(forecast, grid=self.grid, pue=self.pue, to_target=time_to_target(forecast, self.status))
+
+
+def _beside(options: Mapping[str, Any]) -> _Beside:
+    """Looked up before a model is loaded, which may take long."""
+    return _Beside(grid=_grid(options), pue=options["pue"], status=_status(options))
+
+
+def _grid(options: Mapping[str, Any]) -> Grid | None:
+    from traincast.hardware.grid import Grid, find_grid
+
+    region, g_per_kwh = options["region"], options["grid_g_per_kwh"]
+    if region is not None and g_per_kwh is not None:
+        raise InputError("A region and a figure of your own are two answers to one question: give one of them.")
+    if g_per_kwh is not None:
+        return Grid(name="your own", g_per_kwh=g_per_kwh)
+    return None if region is None else find_grid(region)
+
+
+def _status(options: Mapping[str, Any]) -> Status | None:
+    curve, target = options["curve"], options["target"]
+    if curve is None:
+        if target is not None or options["metric"] is not None:
+            raise InputError("A target needs a curve: the log of an earlier run of the same model and data.")
+        return None
+    if target is None:
+        raise InputError("A curve needs a target: the loss or accuracy that is good enough.")
+    from traincast.api.converging import converge
+
+    return converge(curve, metric=options["metric"], target=target)
 
 
 @question
 def scale(
-    model: str | Path | Trace,
-    on: str | Cluster,
-    gpus: Sequence[int] | None = None,
+    model: o.Model,
+    on: o.Place,
+    gpus: o.Gpus = None,
     *,
-    batch_size: int | None = None,
-    batch_size_per_gpu: int | None = None,
-    strategy: str = "ddp",
-    algorithm: str = "nccl",
-    link: str | None = None,
-    n_samples: int | None = None,
-    n_epochs: int = 1,
-    price_usd_per_hour: float | None = None,
-    precision: str | None = None,
-    optimizer: str | None = None,
-    layout: str = "nchw",
-    compiled: bool = False,
-    accumulation_steps: int = 1,
-    method: str = "traincast",
-    ppp: float | None = None,
-    host: str | None = None,
-    input_samples_per_s: float | None = None,
-    devices: str | Path | None = None,
+    batch_size: o.BatchOfAll = None,
+    batch_size_per_gpu: o.BatchPerGpu = None,
+    strategy: o.Strategy = "ddp",
+    algorithm: o.Algorithm = "nccl",
+    link: o.InsideLink = None,
+    **options: Unpack[o.RunOptions],
 ) -> Scaling:
     """What more devices make of a run: strong and weak scaling side by side, communication, runtime and cost.
 
@@ -134,103 +154,68 @@ def scale(
     from traincast.forecasting.scale_choices import choose_batches, choose_strategy
     from traincast.forecasting.scale_places import find_places
 
-    places = find_places(on, gpus, link=link, devices_file=devices)
-    chosen = choose_strategy(strategy, algorithm)
-    batches = choose_batches(batch_size, batch_size_per_gpu, n_most=places.counts[-1], n_passes=accumulation_steps)
-    (question,) = _questions(
-        model,
-        [places.by_count[1]],
-        method=method,
-        layout=layout,
-        compiled=compiled,
-        ppp=ppp,
-        host=host,
-        precision=precision,
-        optimizer=optimizer,
-        batch_size=batches.of_all,
-        accumulation_steps=accumulation_steps,
-        n_samples=n_samples,
-        n_epochs=n_epochs,
-        input_samples_per_s=input_samples_per_s,
-        price_usd_per_hour=price_usd_per_hour,
-    )
-    return run(replace(question, strategy=chosen), places, batches)
+    places = find_places(on, gpus, link=link, devices_file=options["devices"])
+    chosen, n_passes = choose_strategy(strategy, algorithm), options["accumulation_steps"]
+    batches = choose_batches(batch_size, batch_size_per_gpu, n_most=places.counts[-1], n_passes=n_passes)
+    (asked,) = _questions(model, [places.by_count[1]], batches.of_all, {**options, "devices": None})
+    return run(replace(asked, strategy=chosen), places, batches)
 
 
 @question
 def scale_many(
-    model: str | Path | Trace,
-    on: Sequence[str | Cluster],
+    model: o.Model,
+    on: o.Places,
     gpus: Sequence[int],
-    batch_sizes: Sequence[int],
+    batch_sizes: o.BatchSizes,
     *,
     strategies: Sequence[str] = ("ddp",),
-    devices: str | Path | None = None,
-    accumulation_steps: int = 1,
-    **options: Any,
+    **options: Unpack[o.RunOptions],
 ) -> ScaleSweep:
     """Steps at several places on several numbers of devices, by several strategies, at several global batch sizes."""
     from traincast.forecasting.scale_choices import choose_strategy
     from traincast.forecasting.scale_places import find_places
     from traincast.forecasting.scale_sweep import scale_many as run
 
-    places = [find_places(each, gpus, devices_file=devices) for each in on]
-    questions = _questions(
-        model,
-        [each.by_count[1] for each in places],
-        batch_size=accumulation_steps,
-        accumulation_steps=accumulation_steps,
-        **options,
-    )
+    places = [find_places(each, gpus, devices_file=options["devices"]) for each in on]
+    first = [each.by_count[1] for each in places]
+    questions = _questions(model, first, options["accumulation_steps"], {**options, "devices": None})
     return run(questions, places, [choose_strategy(name) for name in strategies], batch_sizes)
 
 
-@question
 def _questions(
-    model: str | Path | Trace,
-    places: Sequence[str | Cluster],
-    *,
-    strategy: str = "ddp",
-    method: str = "traincast",
-    layout: str = "nchw",
-    compiled: bool = False,
-    ppp: float | None = None,
-    host: str | None = None,
-    devices: str | Path | None = None,
-    precision: str | None = None,
-    optimizer: str | None = None,
-    **run: Any,
+    model: str | Path | Trace, places: Sequence[str | Cluster], batch_size: int, options: Mapping[str, Any]
 ) -> list[Question]:
-    """The same run at several places. Names become what they stand for, with what had to be assumed for that."""
+    """The same run at several places. Names become what they stand for, with what had to be assumed for that.
+
+    The model comes last: it may have to be captured, and a mistake in an option should not wait for that.
+    """
     from traincast.forecasting.place import find_place
     from traincast.forecasting.question import Question
     from traincast.hardware.host import DEFAULT_HOST, find_host
     from traincast.kernels.methods import make_method
-    from traincast.scaling.strategy import find_strategy
+    from traincast.scaling.strategy import DDP, find_strategy
 
-    chosen = make_method(method, layout=layout, ppp=ppp)
-    chosen_strategy = find_strategy(strategy)
-    found_host = find_host(DEFAULT_HOST if host is None else host)
+    method, ppp, name = options["method"], options["ppp"], options["host"]
+    chosen = make_method(method, layout=options["layout"], ppp=ppp)
+    strategy = find_strategy(options["strategy"]) if "strategy" in options else DDP
+    host = find_host(DEFAULT_HOST if name is None else name)
     assumed = []
     if method == "paleo" and ppp is None:
         assumed.append("Paleo with a PPP of 1 reaches the datasheet's peaks, which no device does: too fast.")
-    if host is not None and found_host.name != host.strip().lower():
-        assumed.append(found_host.notes)
-    found = [find_place(on, devices_file=devices) for on in places]
-    trace = load_model(model)
-    settings = trace.defaults.override(precision, optimizer)
+    if name is not None and host.name != name.strip().lower():
+        assumed.append(host.notes)
+    found = [find_place(on, devices_file=options["devices"]) for on in places]
+    trace = load_model(model, **model_options(options))
+    as_it_is = {field.name: options[field.name] for field in fields(Question) if field.name in options}
+    as_it_is |= {
+        "trace": trace,
+        "batch_size": batch_size,
+        "settings": trace.defaults.override(options["precision"], options["optimizer"]),
+        "method": chosen,
+        "host": host,
+        "strategy": strategy,
+    }
     return [
-        Question(
-            trace=trace,
-            device=place.device,
-            cluster=place.cluster,
-            strategy=chosen_strategy,
-            settings=settings,
-            method=chosen,
-            host=found_host,
-            compiled=compiled,
-            warnings=(*place.warnings, *assumed),
-            **run,
-        )
+        Question(**as_it_is, device=place.device, cluster=place.cluster, warnings=(*place.warnings, *assumed))
         for place in found
     ]

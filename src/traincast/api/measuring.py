@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from traincast.options.question import question
 from traincast.api.runnables import runnable_from, runnable_of
 from traincast.errors import InputError, TraincastError
 from traincast.hardware.host import THIS_MACHINE
 from traincast.hardware.this_machine import THIS_GPU, read_profile
+from traincast.options.question import question
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -73,11 +73,11 @@ def load_model(model: str | Path | Trace, **options: Any) -> Trace:
 def estimate_memory(
     model: o.Model, batch_size: o.BatchSize = 1, *, on: o.OneDevice = None, **options: Unpack[o.MemoryOptions]
 ) -> StepMemory:
-    """Peak bytes of one step by kind; with `on`, whether it fits that device and which batch is the largest that does."""
+    """Peak bytes of one step by kind; with `on`, whether it fits that device and the largest batch that does."""
     from traincast.memory.estimate import step_memory
 
     device = _one_device(on, options)
-    trace = load_model(model, **_of_the_model(options))
+    trace = load_model(model, **model_options(options))
     settings = trace.defaults.override(options["precision"], options["optimizer"])
     return step_memory(trace, batch_size, settings=settings, device=device)
 
@@ -99,14 +99,13 @@ def layers(
 
     grouping = check_grouping(by, is_tree=tree)
     device = _one_device(on, options)
-    trace = load_model(model, **_of_the_model(options))
+    trace = load_model(model, **model_options(options))
     precision = trace.defaults.override(options["precision"], None).precision
-    return layer_table(
-        trace, batch_size, by=grouping, sort=sort, top=top, device=device, precision=precision
-    )
+    table = layer_table(trace, batch_size, by=grouping, device=device, precision=precision)
+    return table.sorted(sort, top=top)
 
 
-def _of_the_model(options: Mapping[str, Any]) -> dict[str, Any]:
+def model_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options of `load_model` that somebody gave."""
     return {name: options[name] for name in o.ModelOptions.__annotations__ if options.get(name) is not None}
 

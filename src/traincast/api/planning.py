@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from traincast.options.question import question
 from traincast.api.models import load_model
 from traincast.errors import InputError
+from traincast.options.question import question
 from traincast.units import shown_or_never
 
 if TYPE_CHECKING:

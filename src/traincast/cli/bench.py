@@ -40,9 +40,9 @@ def bench(
     Example: traincast bench layers --rows 2000 --store measured.db
     """
     from traincast.api.benchmarks import bench as run_bench
-    from traincast.cli.bench_document import bench_document
     from traincast.cli.counted import counted
     from traincast.cli.show import show
+    from traincast.views.bench import bench_document
 
     latest: list[Progress] = []
     with counted(f"Timing {what}") as tell:

@@ -29,11 +29,11 @@ def calibrate(
     Example: traincast calibrate; traincast forecast cifar_resnet20 --on this-machine --batch 32
     """
     from traincast.api.calibrating import calibrate as answer
-    from traincast.cli.calibrate_document import document_of
     from traincast.cli.progress import ProgressBar
     from traincast.cli.show import show
     from traincast.hardware.device_table import device_toml
     from traincast.report.files import check_writable, write_file
+    from traincast.views.calibration import document_of
 
     if export is not None:
         check_writable(export)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,7 +28,7 @@ PngFile = Annotated[
     Path | None,
     typer.Option("--png", metavar="FILE", callback=image_file, help="Also write the chart as an image."),
 ]
-_OUTPUTS = {"as_json": AsJson, "html": HtmlFile, "png": PngFile}
+_OUTPUTS = {"as_json": (AsJson, False), "html": (HtmlFile, None), "png": (PngFile, None)}
 _SIMPLE = {"int": int, "float": float, "bool": bool}
 
 
@@ -47,7 +47,7 @@ class CommandLine:
     def typed(self) -> frozenset[str]:
         """Names of the options that stand on the line, whatever their value."""
         sources = {name: self.context.get_parameter_source(name) for name in self.context.params}
-        return frozenset(name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE")
+        return frozenset(name for name, source in sources.items() if source and source.name == "COMMANDLINE")
 
     def show(self, document: Document, data: Any = None) -> None:
         """`data` is what the Python result holds, or a function that gives it; without it JSON repeats the tables."""
@@ -58,21 +58,28 @@ class CommandLine:
 
 
 def command(
-    question: Callable[..., Any], *, own: Callable[..., Any] | None = None, without: Sequence[str] = ()
+    question: Callable[..., Any],
+    *,
+    own: Callable[..., Any] | None = None,
+    without: Sequence[str] = (),
+    defaults: Mapping[str, Any] | None = None,
 ) -> Callable[[Callable[[CommandLine], None]], Callable[..., None]]:
     """Decorates what answers: it gets the whole line, and its docstring is the help.
 
     `own` declares options of the command alone, by its signature; `without` are those of the question that cannot be
-    typed.
+    typed. `defaults` are for what Python must be given, as it comes before something that has no default.
     """
-    asked = tuple(one for one in declared(question) if one.name not in without)
+    usual = defaults or {}
+    asked = tuple(
+        replace(one, default=usual.get(one.name, one.default)) for one in declared(question) if one.name not in without
+    )
     beside = () if own is None else declared(own)
 
     def decorate(answer: Callable[[CommandLine], None]) -> Callable[..., None]:
         def run(context: typer.Context, **values: Any) -> None:
             line = CommandLine(
-                options={one.name: values[one.name] for one in asked},
-                own={one.name: values[one.name] for one in beside},
+                options={one.name: _read(one, values[one.name]) for one in asked},
+                own={one.name: _read(one, values[one.name]) for one in beside},
                 context=context,
                 **{name: values[name] for name in _OUTPUTS},
             )
@@ -85,8 +92,8 @@ def command(
         # Last of the command's own options come the outputs, as everywhere.
         arguments = [_parameter(one) for one in sorted((*asked, *beside), key=lambda one: not one.option.is_argument)]
         outputs = [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=False if name == "as_json" else None)
-            for name, kind in _OUTPUTS.items()
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
+            for name, (kind, default) in _OUTPUTS.items()
         ]
         context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
         run.__signature__ = inspect.Signature([context, *arguments, *outputs])  # type: ignore[attr-defined]
@@ -100,9 +107,7 @@ def command(
 def _parameter(one: Declared) -> inspect.Parameter:
     """As typer reads it."""
     kwargs: dict[str, Any] = {"help": one.option.help, "metavar": one.option.metavar}
-    if one.option.typed is not None:
-        kwargs["parser"] = _reader(one)
-    elif not one.option.shows_default:
+    if not one.option.shows_default:
         kwargs["show_default"] = False
     make = typer.Argument if one.option.is_argument else typer.Option
     info = make(**kwargs) if one.option.is_argument else make(one.flag, **kwargs)
@@ -112,13 +117,9 @@ def _parameter(one: Declared) -> inspect.Parameter:
     )
 
 
-def _reader(one: Declared) -> Callable[[Any], Any]:
-    """Defaults reach it, too, as they are."""
-
-    def read(text: Any) -> Any:
-        return one.read(text) if isinstance(text, str) else text
-
-    return read
+def _read(one: Declared, value: Any) -> Any:
+    """What was typed as what it means; typer itself would tell its own story of a mistake."""
+    return one.read(value) if one.option.typed is not None and isinstance(value, str) else value
 
 
 def _typed_as(one: Declared) -> Any:

@@ -57,8 +57,8 @@ def converge(
     trainer_state.json --target 3.0 --price 12.5
     """
     from traincast.api.converging import converge as ask
-    from traincast.cli.converge_document import document_of
     from traincast.cli.show import show
+    from traincast.views.converge import document_of
 
     if (batch_to is None) != (noise_scale is None) or (batch is not None and batch_to is None):
         raise InputError("--batch-to and --noise-scale go together, and --batch goes with them.")

@@ -27,12 +27,12 @@ def devices(
 
     Examples: traincast devices v100 --min-memory 32; traincast devices --machines p3
     """
-    from traincast.cli.devices_document import devices_document, machines_document
     from traincast.cli.show import show
     from traincast.errors import InputError
     from traincast.hardware.catalog import all_devices, matching_devices
     from traincast.hardware.machines import all_machines, matching_machines
     from traincast.units import GIB
+    from traincast.views.devices import devices_document, machines_document
 
     if machines:
         if devices_file is not None:

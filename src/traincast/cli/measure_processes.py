@@ -97,8 +97,8 @@ def _show_steps(
     steps: ProcessesMeasurement, link: AllReduceMeasurement | None, question: Question, outputs: Outputs
 ) -> None:
     from traincast.api.measuring import forecast_of
-    from traincast.cli.measure_processes_document import steps_document, with_link
     from traincast.measurement.identity import PROCESSES
+    from traincast.views.processes import steps_document, with_link
 
     with outputs.measuring():
         forecast, why_not = forecast_of(steps, question.need_model(), **question.options)
@@ -111,7 +111,7 @@ def _show_steps(
 
 
 def _show_link(link: AllReduceMeasurement, question: Question, outputs: Outputs) -> None:
-    from traincast.cli.measure_processes_document import link_document
+    from traincast.views.processes import link_document
 
     outputs.show(link_document(link), link.to_dict())
     asked = {"n_processes": link.n_processes, "device": question.device}

@@ -56,8 +56,8 @@ class StepFlags:
 def run_step(question: Question, flags: StepFlags, outputs: Outputs) -> None:
     """Measures, shows and keeps; Ctrl-C shows what there is."""
     from traincast.api.measuring import forecast_of
-    from traincast.cli.measure_document import epoch_document, step_document
     from traincast.measurement.identity import EPOCH, STEP
+    from traincast.views.measure import epoch_document, step_document
 
     model = question.need_model()
     question.need_batch_size()

@@ -53,7 +53,7 @@ def _batch(
     model: str, batch: int | None, flags: SweepFlags, settings: dict[str, Any], options: dict[str, Any]
 ) -> tuple[Any, Document, dict[str, Any]]:
     from traincast.api.sweeping import MAX_STEP_S, sweep_batches
-    from traincast.cli.measure_sweep_document import batch_document
+    from traincast.views.sweep import batch_document
 
     max_step_s = MAX_STEP_S if flags.max_step_s is None else flags.max_step_s
     first = 1 if batch is None else batch
@@ -82,8 +82,8 @@ def _workers(
     model: str, batch: int | None, flags: SweepFlags, settings: dict[str, Any], options: dict[str, Any]
 ) -> tuple[Any, Document, dict[str, Any]]:
     from traincast.api.sweeping import sweep_workers
-    from traincast.cli.measure_sweep_document import workers_document
     from traincast.cli.progress import ProgressBar
+    from traincast.views.sweep import workers_document
 
     cost_s = None if flags.sample_ms is None else flags.sample_ms * 1e-3
     settings = {name: value for name, value in settings.items() if name != "n_steps"} | {
@@ -107,8 +107,8 @@ def _optimizers(
     model: str, batch: int | None, flags: SweepFlags, settings: dict[str, Any], options: dict[str, Any]
 ) -> tuple[Any, Document, dict[str, Any]]:
     from traincast.api.sweeping import sweep_optimizers
-    from traincast.cli.measure_sweep_document import optimizers_document
     from traincast.cli.progress import ProgressBar
+    from traincast.views.sweep import optimizers_document
 
     with ProgressBar(f"Optimizers of {model}") as bar:
         sweep = sweep_optimizers(
@@ -124,8 +124,8 @@ def _variants(what: str) -> Any:
         model: str, batch: int | None, flags: SweepFlags, settings: dict[str, Any], options: dict[str, Any]
     ) -> tuple[Any, Document, dict[str, Any]]:
         from traincast.api.sweeping import forecasts_beside, sweep_variants
-        from traincast.cli.measure_sweep_document import variants_document
         from traincast.cli.progress import ProgressBar
+        from traincast.views.sweep import variants_document
 
         with ProgressBar(f"{what.capitalize()} of {model}") as bar:
             sweep = sweep_variants(what, model, batch_size=batch or 0, options=options, on_progress=bar, **settings)

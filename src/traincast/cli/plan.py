@@ -98,10 +98,10 @@ def plan(
     from traincast.api.planning import plan as ask
     from traincast.cli.durations import seconds_of
     from traincast.cli.fractions import fraction_of
-    from traincast.cli.plan_document import document_of
     from traincast.cli.show import show, write_files
     from traincast.errors import InputError
     from traincast.planning.outputs import check_kind, job_text
+    from traincast.views.plan import document_of
 
     if as_job is not None:
         check_kind(as_job)

@@ -74,9 +74,9 @@ def _import(store: Path, path: Path) -> None:
 
 
 def _document(store: Path, groups: "list[Group]", found: "list[Record]") -> "Document":
-    from traincast.cli.records_charts import counts_chart, times_charts
     from traincast.report.document import Document
     from traincast.report.table import Column, Table
+    from traincast.views.records_charts import counts_chart, times_charts
 
     table = Table(
         title="Records",

@@ -98,7 +98,7 @@ def scale(
 
         document, data = optimus_answer(optimus, batch_size=batch, n_steps=n_steps, workers=workers, servers=servers)
     elif measured is not None:
-        from traincast.cli.scale_measured_document import measured_answer
+        from traincast.views.measured_scaling import measured_answer
 
         document, data = measured_answer(
             measured, model=model, options=options, n_parameters=n_parameters, n_samples=n_samples, link=link

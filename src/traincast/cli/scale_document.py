@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from traincast.cli.numbers import whole_numbers
-from traincast.cli.scale_charts import charts_of
 from traincast.errors import InputError
+from traincast.forecasting.assumptions import step_assumptions_of
 from traincast.forecasting.scale import Curve, Point, Scaling
 from traincast.forecasting.scale_compare import Comparison, MeasuredPoint
 from traincast.forecasting.scale_compare import compare as compare_with
 from traincast.hardware.link import Link
-from traincast.planning.assumptions import step_assumptions_of
 from traincast.report.document import Document
 from traincast.report.table import Cell, Column, Row, Table
 from traincast.units import show_bytes_per_s, show_percent, show_things, show_usd
+from traincast.views.scale_charts import charts_of
 
 _WORDS = (
     "Speedup is T(1)/T(N) at one global batch. Scaled speedup is N T(1)/T(N), with T of a step at one batch per GPU. "

@@ -43,8 +43,8 @@ def schedule(
     """
     from traincast.api.elastic import schedule as run_schedule
     from traincast.api.runnables import require_torch
-    from traincast.cli.schedule_document import document_of, line_of
     from traincast.cli.show import show
+    from traincast.views.schedule import document_of, line_of
 
     require_torch("Training", extra="ray")
 

@@ -57,7 +57,7 @@ def simulate(
     """
     from traincast.api.simulating import simulate_many
     from traincast.cli.show import show
-    from traincast.cli.simulate_document import document_of
+    from traincast.views.simulate import document_of
 
     comparison = simulate_many(
         jobs,

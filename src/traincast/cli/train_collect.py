@@ -78,8 +78,8 @@ def collect(
     from traincast.api.runnables import require_torch
     from traincast.cli.numbers import whole_numbers
     from traincast.cli.show import show
-    from traincast.cli.train_collect_document import collection_document, plan_document
     from traincast.cli.train_flow import Forecasts, downloading
+    from traincast.views.train_collect import collection_document, plan_document
 
     require_torch("Training", extra="recipes")
     from traincast.recipes.collection import Grid

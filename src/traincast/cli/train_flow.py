@@ -43,7 +43,7 @@ class Forecasts:
 
 
 def _with_forecast(document: Document, forecast: RecipeForecast) -> Document:
-    from traincast.cli.train_document import forecast_notes, forecast_table
+    from traincast.views.train import forecast_notes, forecast_table
 
     table = replace(forecast_table(forecast), title=f"Forecast for {forecast.place}")
     notes = tuple(f"{forecast.place}: {note}" for note in forecast_notes(forecast))
@@ -64,8 +64,8 @@ def run_command(
     """
     from traincast.api.run_memory import check_memory
     from traincast.cli.show import show
-    from traincast.cli.train_document import forecast_document
     from traincast.recipes.engine.settings import check_device
+    from traincast.views.train import forecast_document
 
     if not asked.forecast_only:
         check_device(asked.device)

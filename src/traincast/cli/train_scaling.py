@@ -74,9 +74,9 @@ def scaling(
     from traincast.cli.numbers import whole_numbers
     from traincast.cli.show import show
     from traincast.cli.train_flow import downloading
-    from traincast.cli.train_scaling_document import result_document
-    from traincast.cli.train_scaling_forecast_document import forecast_document, with_forecast
     from traincast.hardware.link_table import find_link_inside
+    from traincast.views.train_scaling import result_document
+    from traincast.views.train_scaling_forecast import forecast_document, with_forecast
 
     require_torch("Training", extra="recipes")
     sizes = batch_sizes.removesuffix(",...")

@@ -60,10 +60,10 @@ def scratch(
 
 
 def _document(recipe: "ScratchRecipe", forecast: "RecipeForecast", result: "TrainResult") -> "Document":
-    from traincast.cli.train_document import curve_charts, parts_table, times_chart
     from traincast.report.document import Document
     from traincast.report.table import Column, Table
     from traincast.units import show_things
+    from traincast.views.train import curve_charts, parts_table, times_chart
 
     columns = (
         Column(key="test_accuracy_fraction", header="test accuracy", show="percent"),

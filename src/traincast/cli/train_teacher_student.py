@@ -50,7 +50,7 @@ def teacher_student(
     from traincast.api.runnables import require_torch
     from traincast.cli.fractions import fraction_of
     from traincast.cli.train_flow import run_command
-    from traincast.cli.train_teacher_student_document import teacher_student_document
+    from traincast.views.train_teacher_student import teacher_student_document
 
     require_torch("Training", extra="recipes")
     from traincast.recipes.engine.settings import settings_like

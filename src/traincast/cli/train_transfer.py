@@ -42,7 +42,7 @@ def transfer(
     """
     from traincast.api.runnables import require_torch
     from traincast.cli.train_flow import run_command
-    from traincast.cli.train_transfer_document import transfer_document
+    from traincast.views.train_transfer import transfer_document
 
     require_torch("Training", extra="recipes")
     from traincast.recipes.data.picture import class_table, write_sample_picture

@@ -55,7 +55,7 @@ def weak(
     from traincast.api.runnables import require_torch
     from traincast.cli.fractions import fraction_of
     from traincast.cli.train_flow import run_command
-    from traincast.cli.train_weak_document import weak_document
+    from traincast.views.train_weak import weak_document
 
     require_torch("Training", extra="recipes")
     from traincast.recipes.engine.settings import settings_like

@@ -103,9 +103,9 @@ def watch(
 
 def _written(seen: "Watch", html: Path | None, png: Path | None, code: int) -> int:
     """The page of `converge`, of the last look. Without one the exit code says so, unless it says more already."""
-    from traincast.cli.converge_document import document_of
     from traincast.cli.show import write_files
     from traincast.errors import InputError
+    from traincast.views.converge import document_of
 
     if seen.status is not None and seen.status.curve is not None:
         write_files(document_of([seen.status]), html=html, png=png)

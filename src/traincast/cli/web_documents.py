@@ -10,20 +10,13 @@ if TYPE_CHECKING:
 
 def presenters() -> Presenters:
     """One document a question."""
-    from traincast.cli import (
-        converge_document,
-        explain_document,
-        forecast_document,
-        plan_document,
-        scale_document,
-    )
+    from traincast.cli import scale_document
+    from traincast.views import converge, forecast, plan
     from traincast.web.presenting import Presenters
 
     return Presenters(
-        forecast=forecast_document.document_of,
+        forecast=forecast.document_of,
         scale=scale_document.document_of,
-        explain=explain_document.document_of,
-        explain_data=explain_document.data_of,
-        plan=plan_document.document_of,
-        converge=converge_document.document_of,
+        plan=plan.document_of,
+        converge=converge.document_of,
     )

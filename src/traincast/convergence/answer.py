@@ -11,19 +11,8 @@ import numpy as np
 from traincast.convergence.curves.curve import LEVELS, Curve, Floats, weighted_quantiles
 from traincast.convergence.settled import NOTHING_SETTLED, Settled
 from traincast.errors import InputError
+from traincast.estimate import Estimate
 from traincast.lognormal import FIFTHS_SDS, p90_factor
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """p10, median and p90; infinite where so much of the distribution never gets there."""
-
-    p10: float
-    p50: float
-    p90: float
-
-    def times(self, factor: float) -> Range:
-        return Range(self.p10 * factor, self.p50 * factor, self.p90 * factor)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +35,10 @@ class Arrival:
 
     target: float
     probability: float  # by the end of the run; without an end, ever
-    steps: Range
-    epochs: Range | None
-    from_now_s: Range | None
-    cost_usd: Range | None
+    steps: Estimate
+    epochs: Estimate | None
+    from_now_s: Estimate | None
+    cost_usd: Estimate | None
     unit: str = "step"  # "epoch" where the log counts these: then `steps` are epochs too
 
     def to_dict(self) -> dict[str, Any]:
@@ -67,7 +56,7 @@ def arrival(
 ) -> Arrival:
     """The target, as every member of the curve and every likely pace sees it, as far as that is not settled."""
     reached = settled.bounded(curve.crossings(target))  # of every member, once: it takes longer than the fit
-    steps = Range(*curve.quantiles_of(reached).tolist())
+    steps = Estimate(*curve.quantiles_of(reached).tolist())
     from_now = None if speed is None else _seconds_until(curve, reached, speed)
     cost = None if from_now is None or speed is None or speed.usd_per_s is None else from_now.times(speed.usd_per_s)
     return Arrival(
@@ -83,22 +72,22 @@ def arrival(
 
 def never(target: float, unit: str = "step") -> Arrival:
     """Of a run that has diverged before it had a curve."""
-    steps = Range(math.inf, math.inf, math.inf)
+    steps = Estimate(math.inf, math.inf, math.inf)
     return Arrival(target=target, probability=0.0, steps=steps, epochs=None, from_now_s=None, cost_usd=None, unit=unit)
 
 
-def _seconds_until(curve: Curve, reached: Floats, speed: Speed) -> Range:
+def _seconds_until(curve: Curve, reached: Floats, speed: Speed) -> Estimate:
     """From the last logged step to the target: steps and pace vary on their own, so their distributions multiply."""
     steps = np.maximum(reached - curve.last_step, 0.0)
     paces_s = speed.step_s * np.exp(np.array(FIFTHS_SDS) * speed.log_sd)
     seconds = (steps[:, None] * paces_s[None, :]).ravel()
     weights = np.repeat(curve.weights, len(paces_s)) / len(paces_s)
     low, middle, high = weighted_quantiles(seconds[:, None], weights, LEVELS)[:, 0]
-    return Range(float(low), float(middle), float(high))
+    return Estimate(float(low), float(middle), float(high))
 
 
-def seconds_to_end(last_step: float, total_steps: float, speed: Speed) -> Range:
+def seconds_to_end(last_step: float, total_steps: float, speed: Speed) -> Estimate:
     """From the last logged step to the end of the run."""
     left_s = max(total_steps - last_step, 0.0) * speed.step_s
     spread = p90_factor(speed.log_sd)
-    return Range(left_s / spread, left_s, left_s * spread)
+    return Estimate(left_s / spread, left_s, left_s * spread)

@@ -6,10 +6,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from traincast.convergence import given
-from traincast.convergence.answer import Range
 from traincast.convergence.batch_efficiency import epochs_at_batch
 from traincast.convergence.watching import Status
 from traincast.errors import InputError
+from traincast.estimate import Estimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,8 +20,8 @@ class AtBatch:
     at_batch: float  # the run's own
     noise_scale: float
     target: float
-    steps: Range | None  # None where the log counts epochs only
-    epochs: Range | None  # None where nobody knows how many steps an epoch has
+    steps: Estimate | None  # None where the log counts epochs only
+    epochs: Estimate | None  # None where nobody knows how many steps an epoch has
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

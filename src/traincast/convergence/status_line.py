@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
-from traincast.convergence.answer import Arrival, Range
+from traincast.convergence.answer import Arrival
 from traincast.convergence.counting import count
 from traincast.convergence.watching import Status
+from traincast.estimate import Estimate
 from traincast.units import show_duration, show_percent, show_usd
 
 
@@ -92,7 +93,7 @@ def _chance(there: Arrival) -> str:
     return f"p({there.target:g}) {show_percent(there.probability)}"
 
 
-def times(found: Range) -> str:
+def times(found: Estimate) -> str:
     """'2.1 min (1.9 min to 2.4 min)'."""
     low, middle, high = (_time(value) for value in (found.p10, found.p50, found.p90))
     return f"{middle} ({low} to {high})"
@@ -102,5 +103,5 @@ def _time(value_s: float) -> str:
     return show_duration(value_s) if math.isfinite(value_s) else "never"
 
 
-def _numbers(found: Range) -> str:
+def _numbers(found: Estimate) -> str:
     return f"{found.p50:.4g} ({found.p10:.4g} to {found.p90:.4g})"

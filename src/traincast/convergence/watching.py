@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from traincast.convergence.alarms import learning_alarms, silence_alarms, speed_alarms
-from traincast.convergence.answer import Arrival, Range, Speed, arrival, never, seconds_to_end
+from traincast.convergence.answer import Arrival, Speed, arrival, never, seconds_to_end
 from traincast.convergence.asked import (
     Asked,
     about,
@@ -28,6 +28,7 @@ from traincast.convergence.from_loss import relation_for
 from traincast.convergence.logs.log import Divergence, Log, Series
 from traincast.convergence.pace import Pace, pace_of
 from traincast.convergence.settled import NOTHING_SETTLED, Settled, is_at_end, settled_in, smoothed
+from traincast.estimate import Estimate
 
 _S_PER_H = 3600.0
 _LOST = 3  # rows that are not finite: one may be a step that was skipped
@@ -46,9 +47,9 @@ class Status:
     pace: Pace | None
     speed: Speed | None
     slower: float | None  # than expected
-    forecast_end: Range | None  # the value at the end of the run, by the curve
-    left_s: Range | None
-    left_usd: Range | None
+    forecast_end: Estimate | None  # the value at the end of the run, by the curve
+    left_s: Estimate | None
+    left_usd: Estimate | None
     arrival: Arrival | None
     warnings: tuple[str, ...]
     remarks: tuple[str, ...]  # what the log's reader and the fit did
@@ -83,14 +84,14 @@ class Status:
         return float(self.series.values[-1]) if self.logged_value is None else self.logged_value
 
     @property
-    def end(self) -> Range | None:
+    def end(self) -> Estimate | None:
         """The value at the end of the run: by the curve; of a run that is over what it has logged last.
 
         None where nobody knows: without a length, and after a divergence.
         """
         if self.divergence is not None:
             return None
-        return Range(*[self.last_value] * 3) if self.is_over else self.forecast_end
+        return Estimate(*[self.last_value] * 3) if self.is_over else self.forecast_end
 
     @property
     def spent_s(self) -> float | None:
@@ -247,17 +248,17 @@ def _arrival(curve: Curve | None, target: float, log: Log, speed: Speed | None, 
         return found
     passed_s = (log.last_step - curve.last_step) * speed.step_s
     left = found.from_now_s
-    from_now = Range(*(max(value - passed_s, 0.0) for value in (left.p10, left.p50, left.p90)))
+    from_now = Estimate(*(max(value - passed_s, 0.0) for value in (left.p10, left.p50, left.p90)))
     return replace(
         found, from_now_s=from_now, cost_usd=None if speed.usd_per_s is None else from_now.times(speed.usd_per_s)
     )
 
 
-def _at(curve: Curve, step: float) -> Range:
+def _at(curve: Curve, step: float) -> Estimate:
     low, high = curve.interval(np.array([step]))
     middle = curve.predict(np.array([step]))
-    return Range(*(float(np.asarray(values)[0]) for values in (low, middle, high)))
+    return Estimate(*(float(np.asarray(values)[0]) for values in (low, middle, high)))
 
 
-def _range(found: Range | None) -> dict[str, float] | None:
+def _range(found: Estimate | None) -> dict[str, float] | None:
     return None if found is None else {"p10": found.p10, "p50": found.p50, "p90": found.p90}

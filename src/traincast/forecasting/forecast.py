@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from traincast import __version__
 from traincast.errors import InputError
+from traincast.forecasting.assumptions import assumptions_of
 from traincast.forecasting.by_bound import seconds_by_bound
+from traincast.forecasting.energy import Energy, energy_of
 from traincast.forecasting.question import Question
 from traincast.forecasting.split_memory import split_memory_bytes
 from traincast.forecasting.spread import LINK_LOG_SD
 from traincast.forecasting.utilisation import may_pass_peak, passed_peak, peak_s
+from traincast.hardware.grid import Grid, grid_named
 from traincast.lognormal import p90_factor
 from traincast.memory.overhead import reported_bytes
 from traincast.scaling.held_memory import held_bytes_change
@@ -22,6 +27,10 @@ from traincast.scaling.model_parallel import WHOLE
 from traincast.trace.flop import op_flop
 from traincast.trace.traffic import op_bytes
 from traincast.units import show_bytes, show_duration, show_ratio, show_usd
+
+if TYPE_CHECKING:
+    from traincast.estimate import Estimate
+    from traincast.forecasting.to_target import ToTarget
 
 PARTS = (
     "forward_s",
@@ -74,6 +83,9 @@ class Forecast:
     log_sd: float  # of the step without waiting for input
     is_covered: NDArray[np.bool_]  # ops of the lowered graph that the method has a figure for
     method_warnings: tuple[str, ...] = field(default=())
+    grid: Grid | None = None  # what its electricity emits; None: that of the region whose price counts
+    pue: float = 1.0
+    to_target: ToTarget | None = None
 
     @property
     def model(self) -> str:
@@ -205,7 +217,24 @@ class Forecast:
                 f"The method {question.method.name} has figures for {100 * self.covered_flop_fraction:.1f} % of the "
                 "work; the rest counts as no time at all."
             )
+        if self.to_target is not None:
+            from traincast.forecasting.to_target import ends_before  # curves are loaded by those who ask for one
+
+            short = ends_before(self, self.to_target)
+            found += [] if short is None else [short]
         return tuple(found)
+
+    @cached_property
+    def energy(self) -> Energy | None:
+        """Power, energy and CO2; None where the power limit of the device is not known."""
+        cluster = self.question.cluster
+        of_place = grid_named(cluster.region) if cluster is not None and cluster.region else None
+        return energy_of(self, grid=self.grid or of_place, pue=self.pue)
+
+    @cached_property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the numbers take for granted."""
+        return assumptions_of(self)
 
     def interval(self, name: str) -> tuple[float, float]:
         """p10 and p90 of a number. Memory and coverage have no spread of their own: both ends are the value."""
@@ -269,10 +298,32 @@ class Forecast:
             "bytes_sent": self.bytes_sent,
             "host_s": self.host_s,
             "device_s": self.device_s,
-            "intervals": {name: self.interval(name) for name in NUMBERS if getattr(self, name) is not None},
-            "assumptions": question.trace.assumptions,
+            **self._energy_dict(),
+            "bound_s": self.bound_s,
+            "to_target": None if self.to_target is None else self.to_target.to_dict(),
+            "intervals": self._intervals(),
+            "assumptions": self.assumptions,
             "warnings": self.warnings,
+            "version": __version__,
         }
+
+    def _energies(self) -> dict[str, Estimate | None]:
+        energy = self.energy
+        if energy is None:
+            return {"power_w": None, "energy_j": None, "co2_kg": None}
+        return {"power_w": energy.power_w, "energy_j": energy.total_j, "co2_kg": energy.co2_kg}
+
+    def _energy_dict(self) -> dict[str, object]:
+        energy = self.energy
+        return {
+            **{name: None if value is None else value.p50 for name, value in self._energies().items()},
+            "pue": None if energy is None else energy.pue,
+            "grid": None if energy is None or energy.grid is None else asdict(energy.grid),
+        }
+
+    def _intervals(self) -> dict[str, tuple[float, float]]:
+        known = {name: self.interval(name) for name in NUMBERS if getattr(self, name) is not None}
+        return known | {name: value.ends for name, value in self._energies().items() if value is not None}
 
     def __repr__(self) -> str:
         low, high = (show_duration(seconds) for seconds in self.interval("step_s"))
@@ -295,7 +346,9 @@ class Forecast:
         rows.append(("memory", show_bytes(self.peak_memory_bytes), "fits" if self.fits else "does not fit", ""))
         rows.append(("bound by", self.bound_by, "", ""))
         title = f"{self.model} on {self.place}, batch {self.batch_size}"
-        return to_notebook(title, rows, header=("", "expected", "p10", "p90"), notes=self.warnings)
+        table = to_notebook(title, rows, header=("", "expected", "p10", "p90"), notes=self.warnings)
+        shares = [(name, show_duration(seconds)) for name, seconds in self.bound_s.items()]
+        return f"{table}{to_notebook('A step by what bounds it', shares, notes=self.assumptions)}"
 
 
 def _without_effect(question: Question, *, has_traffic: bool) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from traincast.errors import InputError
@@ -33,6 +33,13 @@ class LayerTable:
         peak = self.peak_flop_per_s
         return None if peak is None else layer.flop / peak
 
+    def sorted(self, order: str, *, top: int | None = None) -> LayerTable:
+        """In the order of the model, or the largest first; `top` keeps so many rows."""
+        rows = self.layers
+        if order != "model":
+            rows = tuple(sorted(rows, key=lambda layer: -getattr(layer, _LARGEST_FIRST[order])))
+        return replace(self, layers=rows[:top])
+
     def to_dict(self) -> dict[str, Any]:
         """What --json prints."""
         trace, names = self.trace, [field.name for field in fields(Layer)]
@@ -60,17 +67,13 @@ class LayerTable:
 
 
 def layer_table(
-    trace: Trace, batch_size: int, *, by: str, sort: str, top: int | None, device: Device | None, precision: str
+    trace: Trace, batch_size: int, *, by: str, device: Device | None = None, precision: str = "fp32"
 ) -> LayerTable:
-    """`sort` is the model's order or what is largest first; `top` keeps so many rows."""
+    """In the order of the model."""
     rows = layers_of(trace, batch_size, tree=True) if by == "tree" else trace.layers(batch_size)
     if by == "kind":
         rows = by_kind(rows)
-    if sort != "model":
-        rows = tuple(sorted(rows, key=lambda layer: -getattr(layer, _LARGEST_FIRST[sort])))
-    return LayerTable(
-        trace=trace, batch_size=batch_size, by=by, layers=rows[:top], device=device, precision=precision
-    )
+    return LayerTable(trace=trace, batch_size=batch_size, by=by, layers=rows, device=device, precision=precision)
 
 
 def check_grouping(by: str, *, is_tree: bool) -> str:

@@ -21,13 +21,9 @@ Model = Annotated[
 NClasses = Annotated[
     int | None, Option(help="Classes of the last layer.", flag="--n-classes", at_least=1, job="model.n_classes")
 ]
-ImageSize = Annotated[
-    int | None, Option(help="Side of a square image, in pixels.", at_least=1, job="model.image_size")
-]
+ImageSize = Annotated[int | None, Option(help="Side of a square image, in pixels.", at_least=1, job="model.image_size")]
 SeqLen = Annotated[int | None, Option(help="Tokens in a sequence.", at_least=1, job="model.seqlen")]
-Head = Annotated[
-    str | None, Option(help="What the model is trained for: qa, mlm, causal, ...", job="model.head")
-]
+Head = Annotated[str | None, Option(help="What the model is trained for: qa, mlm, causal, ...", job="model.head")]
 
 
 class ModelOptions(TypedDict, total=False):
@@ -38,11 +34,14 @@ class ModelOptions(TypedDict, total=False):
     seqlen: SeqLen
     head: Head
 
+
 OneDevice = Annotated[
     str | None,
     Option(help="A device, or a machine with one: T4, rtx3090, g4dn.xlarge.", flag="--on", metavar="DEVICE"),
 ]
-By = Annotated[str, Option(help="One row per module, or per kind of module: module or kind.", choices=("module", "kind"))]
+By = Annotated[
+    str, Option(help="One row per module, or per kind of module: module or kind.", choices=("module", "kind"))
+]
 Tree = Annotated[bool, Option(help="Also the modules around the layers, with totals.", is_on_page=False)]
 Sort = Annotated[
     str,

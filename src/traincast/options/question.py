@@ -48,8 +48,9 @@ def question(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, 
 def checked_value(option: Declared, value: Any) -> Any:
     """The value as a plain one, within its bounds and among its choices."""
     plain = as_annotated(option.name, value, option.type_text)
-    if isinstance(plain, (int, float)) and not isinstance(plain, bool):
-        _check_bounds(option, plain)
+    for number in plain if isinstance(plain, list) else (plain,):
+        if isinstance(number, (int, float)) and not isinstance(number, bool):
+            _check_bounds(option, number)
     if isinstance(plain, str) and option.option.choices:
         _check_choice(option.name, plain, option.option.choices)
     return plain
@@ -72,7 +73,8 @@ def _shown(bound: float) -> str:
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
-        raise InputError(f"{name} '{value}' is not known.{close_names(value, choices)} Choose from: {', '.join(choices)}.")
+        known = ", ".join(choices)
+        raise InputError(f"{name} '{value}' is not known.{close_names(value, choices)} Choose from: {known}.")
 
 
 def _whole_signature(function: Callable[..., Any], options: dict[str, Declared]) -> inspect.Signature:

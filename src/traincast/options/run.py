@@ -1,12 +1,13 @@
 """How long a run is, where it runs, what it costs, and when it is good enough."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from traincast.options.model import ModelOptions
 from traincast.options.option import Option
 from traincast.options.step import StepOptions
-from traincast.options.typed import COUNT, TARGET, USD
+from traincast.options.typed import COUNT, NUMBERS_IN_ORDER, TARGET, USD, WHOLE_NUMBERS
 
 if TYPE_CHECKING:
     from traincast.convergence.logs.log import Log
@@ -19,6 +20,26 @@ Place = Annotated[
         flag="--on",
         metavar="PLACE",
         job="cluster.on",
+    ),
+]
+Places = Annotated[
+    "Sequence[str | Cluster]",
+    Option(
+        help="T4, 4xT4, 2x4xT4@50Gb/s, p3.16xlarge, FILE.toml, this-machine; repeat to compare.",
+        flag="--on",
+        metavar="PLACE",
+        job="cluster.on",
+    ),
+]
+BatchSizes = Annotated[
+    Sequence[int],
+    Option(
+        help="Samples of one optimizer update, over all devices; several: a table.",
+        flag="--batch",
+        metavar="N[,N...]",
+        typed=NUMBERS_IN_ORDER,
+        at_least=1,
+        job="training.batch",
     ),
 ]
 NSamples = Annotated[
@@ -54,7 +75,14 @@ Strategy = Annotated[
     ),
 ]
 TensorParallel = Annotated[
-    int, Option(help="Devices of a node that share each block.", default=1, at_least=1, is_on_page=False, job="cluster.tensor_parallel")
+    int,
+    Option(
+        help="Devices of a node that share each block.",
+        default=1,
+        at_least=1,
+        is_on_page=False,
+        job="cluster.tensor_parallel",
+    ),
 ]
 PipelineParallel = Annotated[
     int,
@@ -116,13 +144,91 @@ Target = Annotated[
 ]
 Metric = Annotated[
     str | None,
+    Option(help="What the target is of: loss, accuracy, f1 or a column's name.", is_on_page=False, job="target.metric"),
+]
+
+
+Measured = Annotated[
+    str | Path | None,
     Option(
-        help="What the target is of: loss, accuracy, f1 or a column's name.", is_on_page=False, job="target.metric"
+        help="A trace of torch.profiler, a store, a CSV table, JSON of 'traincast measure'; here: profile it now.",
+        metavar="FILE|here",
+        is_on_page=False,
     ),
 ]
 
 
-class RunOptions(StepOptions, total=False):
+Gpus = Annotated[
+    Sequence[int] | None,
+    Option(
+        help="Numbers of GPUs. Default: 1,2,4,... up to 8 or all.",
+        metavar="N[,N...]",
+        typed=WHOLE_NUMBERS,
+    ),
+]
+BatchOfAll = Annotated[
+    int | None,
+    Option(
+        help="Strong scaling: samples of one update, over all GPUs.",
+        flag="--batch",
+        metavar="N",
+        typed=COUNT,
+        at_least=1,
+        at_most_on_page=1_048_576,
+    ),
+]
+BatchPerGpu = Annotated[
+    int | None,
+    Option(
+        help="Weak scaling: samples of one update on each GPU.",
+        flag="--batch-per-gpu",
+        metavar="N",
+        typed=COUNT,
+        at_least=1,
+        is_on_page=False,
+    ),
+]
+Algorithm = Annotated[
+    str,
+    Option(
+        help="All-reduce: nccl, best, ring, double-tree, hierarchical; in one node also tree, butterfly, "
+        "recursive-doubling, master.",
+        is_on_page=False,
+    ),
+]
+InsideLink = Annotated[
+    str | None,
+    Option(help="Replaces the link inside a node: PCIe3 x8, 10GB/s.", flag="--link", metavar="LINK", is_on_page=False),
+]
+
+
+class ExplainOptions(StepOptions, ModelOptions, total=False):
+    """One step, on one device or many."""
+
+    strategy: Strategy
+
+
+FailOver = Annotated[
+    str | None,
+    Option(
+        help="budget=200,hours=12,memory=90%: exit code 3 if the forecast exceeds one.",
+        metavar="LIMITS",
+        is_on_page=False,
+    ),
+]
+CompareWith = Annotated[
+    str | Path | None,
+    Option(
+        help="What --json printed earlier: show the differences.", flag="--compare", metavar="FILE", is_on_page=False
+    ),
+]
+Against = Annotated[
+    str | None,
+    Option(help="Another commit of the job file: show the differences.", metavar="REF", is_on_page=False),
+]
+
+
+class RunOptions(StepOptions, ModelOptions, total=False):
     """A run of such steps."""
 
     n_samples: NSamples
@@ -130,15 +236,24 @@ class RunOptions(StepOptions, total=False):
     price_usd_per_hour: PriceUsdPerHour
 
 
-class ForecastOptions(RunOptions, ModelOptions, total=False):
-    """All that a forecast can be asked beside its model, its place and its batch."""
+class BesideOptions(TypedDict, total=False):
+    """What is told beside the time of a run: CO2, and the way to a target."""
 
-    strategy: Strategy
-    tensor_parallel: TensorParallel
-    pipeline_parallel: PipelineParallel
     region: Region
     grid_g_per_kwh: GridGPerKwh
     pue: Pue
     curve: Curve
     target: Target
     metric: Metric
+
+
+class PlacedOptions(RunOptions, total=False):
+    """A run on devices that share the work."""
+
+    strategy: Strategy
+    tensor_parallel: TensorParallel
+    pipeline_parallel: PipelineParallel
+
+
+class ForecastOptions(PlacedOptions, BesideOptions, total=False):
+    """All that a forecast can be asked beside its model, its place and its batch."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from traincast.forecasting.by_kind import KindTime, WorkByKind, by_kind
 from traincast.forecasting.forecast import Forecast
 from traincast.measurement.measured_step import MeasuredStep
+from traincast.planning.advice import Advice
 from traincast.trace.kinds import OpKind
 
 HOST, INPUT, COPY_IN, COMMUNICATION = "host", "input", "copy to device", "communication"
@@ -49,7 +51,7 @@ class GapRow:
         return None if self.work is None else self._rate(self.work.n_bytes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Gap:
     """A forecast beside a measured step; without one, the forecast alone. Kinds are sorted by their difference."""
 
@@ -68,8 +70,17 @@ class Gap:
         """Whether the run was looked at by kind of op."""
         return self.measured is not None and self.measured.work is not None
 
+    @cached_property
+    def advice(self) -> Advice:
+        """The predicted step op by op, its roofline, and what would help."""
+        return Advice(self.forecast)
+
     def to_dict(self) -> dict[str, Any]:
-        """What --json prints, besides the sentences."""
+        """What --json prints."""
+        from traincast.planning.bound import measured_bound
+        from traincast.planning.verdict import verdict
+
+        bound = measured_bound(self)
         return {
             "model": self.forecast.model,
             "on": self.forecast.place,
@@ -81,6 +92,13 @@ class Gap:
             "step_interval_s": self.forecast.interval("step_s"),
             "phases": [_row_dict(row) for row in self.phases],
             "kinds": [_row_dict(row) for row in self.kinds],
+            "bound_s": self.forecast.bound_s,
+            **self.advice.to_dict(),
+            "predicted_bound_by": self.forecast.bound_by,
+            "measured_bound_by": None if bound is None else bound.by,
+            "verdict": verdict(self),
+            "notes": () if self.measured is None else self.measured.notes,
+            "warnings": self.forecast.warnings,
         }
 
 

@@ -39,9 +39,7 @@ def document_of(answer: LayerTable) -> Document:
     table = Table(
         title=f"Layers of {trace.name}",
         columns=tuple(columns),
-        rows=tuple(
-            tuple(_cell(answer, layer, column.key) for column in columns) for layer in rows
-        ),
+        rows=tuple(tuple(_cell(answer, layer, column.key) for column in columns) for layer in rows),
     )
     return Document(
         title=f"{trace.name}, batch {batch}",
@@ -75,7 +73,9 @@ def _chart(title: str, rows: tuple[Layer, ...], what: Literal["flop", "bytes"], 
 
 def _cell(answer: LayerTable, layer: Layer, key: str) -> Any:
     if key == "path":
-        name = "  " * layer.depth + layer.path.rpartition(".")[2] if answer.by == "tree" and layer.path else layer.path or "(model)"
+        name = layer.path or "(model)"
+        if answer.by == "tree" and layer.path:
+            name = "  " * layer.depth + layer.path.rpartition(".")[2]
         return f"{name} (tied)" if layer.n_tied_parameters else name
     if key == "ideal_s":
         return answer.ideal_s(layer)
@@ -118,4 +118,3 @@ def _tied(trace: Trace) -> tuple[str, ...]:
         for layer in trace.layers(1)
         if layer.n_tied_parameters
     )
-

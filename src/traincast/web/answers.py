@@ -15,7 +15,7 @@ from traincast.web.targets import NO_AIM, Aim
 if TYPE_CHECKING:
     from traincast.convergence.logs.log import Log
     from traincast.convergence.watching import Status
-    from traincast.planning.answer import Answer
+    from traincast.forecasting.forecast import Forecast
     from traincast.trace.trace import Trace
     from traincast.web.questions import (
         ExplainQuestion,
@@ -39,10 +39,10 @@ class Given:
 
 
 def answer_forecast(asked: ForecastQuestion, given: Given) -> bytes:
-    from traincast.api.answering import answers
+    from traincast.api.forecasts import forecasts
 
-    def at(places: list[str]) -> tuple[Answer, ...]:
-        found = answers(
+    def at(places: list[str]) -> tuple[Forecast, ...]:
+        found = forecasts(
             given.trace,
             list(dict.fromkeys(place_of(on) for on in places)),
             [asked.batch_size],
@@ -65,8 +65,8 @@ def answer_forecast(asked: ForecastQuestion, given: Given) -> bytes:
 
 
 def _where_it_can_be(
-    at: Callable[[list[str]], tuple[Answer, ...]], places: list[str]
-) -> tuple[tuple[Answer, ...], list[dict[str, str]]]:
+    at: Callable[[list[str]], tuple[Forecast, ...]], places: list[str]
+) -> tuple[tuple[Forecast, ...], list[dict[str, str]]]:
     """Answers, and what is wrong with the other places. Raises where there is no answer at all."""
     try:
         return at(places), []
@@ -86,10 +86,10 @@ def _where_it_can_be(
     return at(good), problems
 
 
-def _with_target(found: Answer, end: Status | None) -> Answer:
-    from traincast.planning.to_target import time_to_target
+def _with_target(found: Forecast, end: Status | None) -> Forecast:
+    from traincast.forecasting.to_target import time_to_target
 
-    return found if end is None else replace(found, to_target=time_to_target(found.forecast, end))
+    return found if end is None else replace(found, to_target=time_to_target(found, end))
 
 
 def answer_memory(asked: MemoryQuestion, given: Given) -> bytes:
@@ -111,12 +111,11 @@ def answer_layers(asked: LayersQuestion, given: Given) -> bytes:
 
 
 def answer_explain(asked: ExplainQuestion, given: Given) -> bytes:
-    from traincast.api.explaining import advise, explain
+    from traincast.api.explaining import explain
+    from traincast.views.explain import document_of
 
-    present = given.present
     gap = explain(given.trace, place_of(asked.on), asked.batch_size, **asked.settings)
-    advice = advise(gap.forecast)
-    return shown(present.explain(gap, advice), present.explain_data(gap, advice))
+    return shown(document_of(gap), gap.to_dict())
 
 
 def answer_scale(asked: ScaleQuestion, given: Given) -> bytes:

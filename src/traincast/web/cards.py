@@ -9,7 +9,7 @@ from traincast.report.table import Show, show_value
 from traincast.units import show_duration, shown_or_never
 
 if TYPE_CHECKING:
-    from traincast.planning.answer import Answer
+    from traincast.forecasting.forecast import Forecast
 
 _ROWS: dict[str, tuple[str, Show]] = {
     "total_s": ("total time", "duration"),
@@ -18,20 +18,19 @@ _ROWS: dict[str, tuple[str, Show]] = {
 }
 
 
-def cards_of(answers: Sequence[Answer]) -> list[dict[str, object]]:
+def cards_of(forecasts: Sequence[Forecast]) -> list[dict[str, object]]:
     """Each with its values as people read them; what is not known is left out."""
-    return [{"title": _title(answer), "fits": answer.forecast.fits, "rows": _rows(answer)} for answer in answers]
+    return [{"title": _title(one), "fits": one.fits, "rows": _rows(one)} for one in forecasts]
 
 
-def _title(answer: Answer) -> str:
+def _title(forecast: Forecast) -> str:
     """With the devices, where the place is called otherwise."""
-    question, place = answer.forecast.question, answer.forecast.place
+    question, place = forecast.question, forecast.place
     devices = question.device.name if question.n_devices == 1 else f"{question.n_devices}x{question.device.name}"
     return place if devices == place else f"{place}: {devices}"
 
 
-def _rows(answer: Answer) -> list[dict[str, str]]:
-    forecast = answer.forecast
+def _rows(forecast: Forecast) -> list[dict[str, str]]:
     rows = []
     for name, (label, show) in _ROWS.items():
         value = getattr(forecast, name)
@@ -40,8 +39,8 @@ def _rows(answer: Answer) -> list[dict[str, str]]:
         low, high = forecast.interval(name)
         spread = "" if low == high else f"{show_value(low, show)} to {show_value(high, show)}"
         rows.append({"label": label, "value": show_value(value, show), "detail": spread})
-    if answer.to_target is not None:
-        found = answer.to_target.total_s
+    if forecast.to_target is not None:
+        found = forecast.to_target.total_s
         early, middle, late = (shown_or_never(value, show_duration) for value in (found.p10, found.p50, found.p90))
         rows.append({"label": "to target", "value": middle, "detail": "" if early == late else f"{early} to {late}"})
     usable = show_value(forecast.question.device.usable_memory_bytes, "bytes")

@@ -30,8 +30,6 @@ class Presenters:
 
     forecast: Callable[..., Document]
     scale: Callable[..., Document]
-    explain: Callable[..., Document]
-    explain_data: Callable[..., dict[str, Any]]
     plan: Callable[..., Document]
     converge: Callable[..., Document]
 

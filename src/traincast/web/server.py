@@ -52,13 +52,13 @@ def warm_up() -> threading.Thread:
     """Works out once, beside the server, what every first question about a zoo model would wait for."""
 
     def work() -> None:
-        from traincast.api.answering import answers
+        from traincast.api.forecasts import forecasts
         from traincast.web.registers import model_names
         from traincast.web.shelf import zoo_model
 
         for precision in _WARM_IN:
             for model in model_names().models:
-                answers(zoo_model(model.name), [_WARM_ON], [8], precision=precision)
+                forecasts(zoo_model(model.name), [_WARM_ON], [8], precision=precision)
 
     thread = threading.Thread(target=work, name="warm-up", daemon=True)
     thread.start()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from traincast.cli.answer_rows import bound_table, energy_rows, target_rows
-from traincast.cli.forecast_parts import phases_chart, remarks_on, settings_of
-from traincast.cli.forecasts_document import document_of_several
 from traincast.forecasting.forecast import Forecast
-from traincast.planning.answer import Answer
 from traincast.report.document import Document
 from traincast.report.table import Column, Show, Table, show_value
 from traincast.units import show_bytes, show_duration
+from traincast.views.answer_rows import bound_table, energy_rows, target_rows
+from traincast.views.forecast_parts import phases_chart, remarks_on, settings_of
+from traincast.views.several_forecasts import document_of_several
 
 # How the numbers of a forecast read, in the order in which people ask for them.
 _ROWS: dict[str, tuple[str, Show]] = {
@@ -31,13 +30,12 @@ _ROWS: dict[str, tuple[str, Show]] = {
 }
 
 
-def document_of(answers: Sequence[Answer]) -> Document:
+def document_of(answers: Sequence[Forecast]) -> Document:
     """One forecast is told, several are compared."""
     return _one(answers[0]) if len(answers) == 1 else document_of_several(answers)
 
 
-def _one(whole: Answer) -> Document:
-    answer = whole.forecast
+def _one(answer: Forecast) -> Document:
     rows = []
     for name, (title, show) in _ROWS.items():
         value = getattr(answer, name)
@@ -46,7 +44,7 @@ def _one(whole: Answer) -> Document:
         low, high = answer.interval(name)
         spread = [show_value(low, show), show_value(high, show)] if low != high else [None, None]
         rows.append((title, show_value(value, show), *spread))
-    rows += [*energy_rows(whole), *target_rows(whole)]
+    rows += [*energy_rows(answer), *target_rows(answer)]
     columns = (
         Column(key="what", header=""),
         Column(key="expected", header="expected"),
@@ -56,13 +54,13 @@ def _one(whole: Answer) -> Document:
     return Document(
         title=f"{answer.model} on {answer.place}, batch {answer.batch_size:,}",
         subtitle=settings_of([answer]),
-        tables=(Table(title="Forecast", columns=columns, rows=tuple(rows)), bound_table(whole.bound_s)),
+        tables=(Table(title="Forecast", columns=columns, rows=tuple(rows)), bound_table(answer.bound_s)),
         charts=(phases_chart([answer], ["step"], title=f"One step of {answer.model} on {answer.place}"),),
         notes=(
             _verdict(answer),
             *_fit(answer),
-            *remarks_on([whole]),
-            *(f"Assumed: {assumption}" for assumption in whole.assumptions),
+            *remarks_on([answer]),
+            *(f"Assumed: {assumption}" for assumption in answer.assumptions),
         ),
     )
 

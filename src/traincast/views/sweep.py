@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from traincast.cli.measure_sweep_charts import (
+from traincast.report.document import Document
+from traincast.report.table import Cell, Column, Table
+from traincast.views.sweep_charts import (
     batch_charts,
     beside_chart,
     device_chart,
@@ -14,8 +16,6 @@ from traincast.cli.measure_sweep_charts import (
     variant_chart,
     workers_charts,
 )
-from traincast.report.document import Document
-from traincast.report.table import Cell, Column, Table
 
 if TYPE_CHECKING:
     from traincast.forecasting.forecast import Forecast

@@ -52,8 +52,8 @@ def _counts(progress: Progress) -> Table:
 def _measured(store: Path, campaign: str) -> tuple[tuple[Table, ...], tuple[Chart, ...], tuple[str, ...]]:
     """All of the campaign, whenever it was measured."""
     from traincast.api.layer_forecasts import forecast_layers
-    from traincast.cli.records_charts import counts_chart, predicted_chart, times_charts
     from traincast.measurement.store import Store
+    from traincast.views.records_charts import counts_chart, predicted_chart, times_charts
 
     with Store(store, create=False) as opened:
         records = opened.records(campaign=campaign)

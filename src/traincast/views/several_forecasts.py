@@ -4,29 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from traincast.cli.answer_rows import show_energy, show_kg, show_watts
-from traincast.cli.forecast_parts import phases_chart, remarks_on, settings_of
 from traincast.forecasting.forecast import Forecast
-from traincast.planning.answer import Answer
 from traincast.report.chart import Chart, Series
 from traincast.report.document import Document
 from traincast.report.table import Cell, Column, Table
 from traincast.units import show_duration, show_usd, shown_or_never
+from traincast.views.answer_rows import show_energy, show_kg, show_watts
+from traincast.views.forecast_parts import phases_chart, remarks_on, settings_of
 
 _BATCH = Column(key="batch_size", header="batch", show="integer")
 
 
-def document_of_several(answers: Sequence[Answer]) -> Document:
+def document_of_several(forecasts: Sequence[Forecast]) -> Document:
     """Nothing of what a single forecast tells is left out because another place is beside it."""
-    forecasts = [answer.forecast for answer in answers]
     labels = [f"{forecast.place}, {forecast.batch_size:,}" for forecast in forecasts]
     model = forecasts[0].model
     return Document(
         title=f"{model} on {_counted(forecasts)}",
         subtitle=settings_of(forecasts),
-        tables=(_steps(forecasts), *_bills(answers), *_targets(answers)),
+        tables=(_steps(forecasts), *_bills(forecasts), *_targets(forecasts)),
         charts=(_chart(forecasts), phases_chart(forecasts, labels, title=f"One step of {model}, by phase")),
-        notes=(*remarks_on(answers), *_assumed(answers)),
+        notes=(*remarks_on(forecasts), *_assumed(forecasts)),
     )
 
 
@@ -58,12 +56,11 @@ def _cell(forecast: Forecast, key: str) -> Cell:
     return getattr(forecast, key)
 
 
-def _bills(answers: Sequence[Answer]) -> tuple[Table, ...]:
+def _bills(forecasts: Sequence[Forecast]) -> tuple[Table, ...]:
     """What an hour costs and what the run draws; of a step alone there is no bill."""
-    forecasts = [answer.forecast for answer in answers]
     if all(forecast.total_s is None for forecast in forecasts):
         return ()
-    rows = [_bill(answer) for answer in answers]
+    rows = [_bill(forecast) for forecast in forecasts]
     headers = {
         "price_usd_per_hour": Column(key="price_usd_per_hour", header="an hour", show="usd"),
         "price_date": Column(key="price_date", header="price of", show="name"),
@@ -87,8 +84,8 @@ def _bills(answers: Sequence[Answer]) -> tuple[Table, ...]:
     )
 
 
-def _bill(answer: Answer) -> dict[str, Cell]:
-    question, energy = answer.forecast.question, answer.energy
+def _bill(forecast: Forecast) -> dict[str, Cell]:
+    question, energy = forecast.question, forecast.energy
     is_listed = question.price_usd_per_hour is None and question.cluster is not None
     return {
         "price_usd_per_hour": question.run_price_usd_per_hour,
@@ -100,9 +97,9 @@ def _bill(answer: Answer) -> dict[str, Cell]:
     }
 
 
-def _targets(answers: Sequence[Answer]) -> tuple[Table, ...]:
+def _targets(forecasts: Sequence[Forecast]) -> tuple[Table, ...]:
     """The way to the target from each place; a target is asked of all of them or of none."""
-    found = [(answer.forecast, answer.to_target) for answer in answers if answer.to_target is not None]
+    found = [(one, one.to_target) for one in forecasts if one.to_target is not None]
     if not found:
         return ()
     has_cost = any(there.cost_usd is not None for _, there in found)
@@ -131,9 +128,9 @@ def _targets(answers: Sequence[Answer]) -> tuple[Table, ...]:
     return (Table(title=f"To {first.metric} {first.target:g}", columns=tuple(columns), rows=tuple(rows)),)
 
 
-def _assumed(answers: Sequence[Answer]) -> list[str]:
+def _assumed(forecasts: Sequence[Forecast]) -> list[str]:
     """What is assumed of all of them; a price, a link or a grid is assumed of one, and has no room here."""
-    first, *others = (answer.assumptions for answer in answers)
+    first, *others = (forecast.assumptions for forecast in forecasts)
     common = [sentence for sentence in first if all(sentence in other for other in others)]
     told = [f"Assumed: {sentence}" for sentence in common]
     if any(len(one) > len(common) for one in (first, *others)):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traincast.cli.seed_columns import flat_line, gain_columns, gain_words, interval_cells, mean_band, signed_cells
 from traincast.report.chart import Chart
 from traincast.report.document import Document
 from traincast.report.table import Column, Row, Table
 from traincast.units import show_percent, show_things
+from traincast.views.seed_columns import flat_line, gain_columns, gain_words, interval_cells, mean_band, signed_cells
 
 if TYPE_CHECKING:
     from traincast.api.training import RecipeForecast
@@ -20,7 +20,7 @@ _DRAWN = {False: "as they come", True: "square root"}
 
 def weak_document(recipe: WeakRecipe, forecast: RecipeForecast, result: WeakResult) -> Document:
     """After the run."""
-    from traincast.cli.train_document import compared_chart, comparison_table
+    from traincast.views.train import compared_chart, comparison_table
 
     return Document(
         title=f"{result.model} pretrained on noisy tags of {recipe.data.name}: {verdict(result)}",

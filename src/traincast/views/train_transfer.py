@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traincast.cli.seed_columns import interval_cells, mean_band
 from traincast.report.chart import Chart
 from traincast.report.document import Document
 from traincast.report.table import Column, Table
 from traincast.units import show_percent, show_things
+from traincast.views.seed_columns import interval_cells, mean_band
 
 if TYPE_CHECKING:
     from traincast.api.training import RecipeForecast
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def transfer_document(recipe: TransferRecipe, forecast: RecipeForecast, result: TransferResult) -> Document:
     """After the run."""
-    from traincast.cli.train_document import comparison_table, times_chart
+    from traincast.views.train import comparison_table, times_chart
 
     winner = result.winner
     verdict = "every run diverged" if winner is None else f"{winner.approach} at {winner.learning_rate:g} is best"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from traincast.cli.train_scaling_cells import DEVICES, OF_ALL, OF_EACH, of_cell, told
 from traincast.report.chart import Chart, Series
 from traincast.report.document import Document
 from traincast.report.table import Column, Row, Table
 from traincast.units import show_bytes, show_duration, show_things, show_usd
+from traincast.views.train_scaling_cells import DEVICES, OF_ALL, OF_EACH, of_cell, told
 
 if TYPE_CHECKING:
     from traincast.api.scaling_experiment import ScalingExperiment

@@ -21,7 +21,7 @@ _MOST_BARS = 40
 
 def plan_document(grid: Grid, n_runs: int, forecast: RecipeForecast | None) -> Document:
     """Before the runs."""
-    from traincast.cli.train_document import forecast_notes, forecast_table, stages_chart
+    from traincast.views.train import forecast_notes, forecast_table, stages_chart
 
     runs = show_things(n_runs, "training run")
     how = f"{grid.data}, batch {grid.batch_size:,}, {grid.precision}, {grid.optimizer}"
@@ -100,7 +100,7 @@ def _hosts(runs: Sequence[CollectedRun]) -> str:
 
 
 def _charts(done: Sequence[CollectedRun], predicted_s: dict[str, float]) -> tuple[Chart, ...]:
-    from traincast.cli.train_document import times_chart
+    from traincast.views.train import times_chart
 
     known = [run for run in done if run.name in predicted_s]
     times = [(run.name, predicted_s[run.name], run.total_s) for run in known[:_MOST_BARS]]

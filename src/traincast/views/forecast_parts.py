@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from traincast.forecasting.forecast import PARTS, Forecast
-from traincast.planning.answer import Answer
 from traincast.report.chart import Chart, Series
 from traincast.units import show_things, show_usd
 
@@ -35,9 +34,8 @@ def _settings(forecast: Forecast) -> list[str]:
     return parts
 
 
-def remarks_on(answers: Sequence[Answer]) -> tuple[str, ...]:
+def remarks_on(forecasts: Sequence[Forecast]) -> tuple[str, ...]:
     """How long the run is, at which price if there is one for all, and every warning once."""
-    forecasts = [answer.forecast for answer in answers]
     first = forecasts[0].question
     notes: dict[str, None] = {}
     if first.n_samples is not None:
@@ -45,17 +43,17 @@ def remarks_on(answers: Sequence[Answer]) -> tuple[str, ...]:
         price = first.run_price_usd_per_hour if len(prices) == 1 else None
         at = "" if price is None else f" at {show_usd(price)} an hour"
         notes[f"The run is {show_things(first.n_epochs, 'epoch')} of {first.n_samples:,} samples{at}."] = None
-    for answer in answers:
-        for warning in answer.warnings:
-            notes[f"Warning: {_of_whom(warning, answer.forecast, answers)}{warning}"] = None
+    for forecast in forecasts:
+        for warning in forecast.warnings:
+            notes[f"Warning: {_of_whom(warning, forecast, forecasts)}{warning}"] = None
     return tuple(notes)
 
 
-def _of_whom(warning: str, own: Forecast, answers: Sequence[Answer]) -> str:
+def _of_whom(warning: str, own: Forecast, forecasts: Sequence[Forecast]) -> str:
     """Nobody, if it is about all; a place, if it is about all batches there; else one choice."""
-    if all(warning in other.warnings for other in answers):
+    if all(warning in other.warnings for other in forecasts):
         return ""
-    is_of_place = all(warning in other.warnings for other in answers if other.forecast.place == own.place)
+    is_of_place = all(warning in other.warnings for other in forecasts if other.place == own.place)
     return f"{own.place}: " if is_of_place else f"{own.place}, batch {own.batch_size:,}: "
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from traincast.cli.train_scaling_cells import DEVICES, OF_ALL, OF_EACH, of_cell, told
 from traincast.report.chart import Chart, ReferenceLine, Series
 from traincast.report.document import Document
 from traincast.report.table import Column, Row, Table
 from traincast.units import show_things
+from traincast.views.train_scaling_cells import DEVICES, OF_ALL, OF_EACH, of_cell, told
 
 if TYPE_CHECKING:
     from traincast.api.scaling_experiment import ScalingResult
@@ -159,7 +159,7 @@ def _predictions(result: ScalingResult) -> Table:
 
 def _predicted_chart(result: ScalingResult) -> tuple[Chart, ...]:
     """Epochs predicted beside measured; none where nothing was forecast."""
-    from traincast.cli.train_document import times_chart
+    from traincast.views.train import times_chart
 
     found = [(run, result.experiment.forecast.of(run.cell)) for run in result.runs]
     rows = [

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traincast.forecasting.forecast import Forecast
+from traincast.forecasting.energy import POWER_LOG_SD, WAITING_FRACTION, WORKING_FRACTION
 from traincast.forecasting.question import Question
 from traincast.kernels.coefficients import NEW_GENERATION, SAME_GENERATION, SAME_GPU
 from traincast.kernels.domain import situation_of
 from traincast.lognormal import p90_factor
-from traincast.planning.energy import POWER_LOG_SD, WAITING_FRACTION, WORKING_FRACTION
 from traincast.units import show_bytes_per_s, show_usd
 
 if TYPE_CHECKING:
-    from traincast.planning.energy import Energy
-    from traincast.planning.to_target import ToTarget
+    from traincast.forecasting.energy import Energy
+    from traincast.forecasting.forecast import Forecast
 
 
-def assumptions_of(
-    forecast: Forecast, energy: Energy | None = None, to_target: ToTarget | None = None
-) -> tuple[str, ...]:
+def assumptions_of(forecast: Forecast) -> tuple[str, ...]:
     """In the order of the numbers that rest on them."""
-    question = forecast.question
+    question, energy, to_target = forecast.question, forecast.energy, forecast.to_target
     found = list(step_assumptions_of(question))
     if question.n_devices > 1:
         found.append(_links(forecast))

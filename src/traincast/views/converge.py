@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traincast.cli.converge_bill_document import bill_table, clock_chart
 from traincast.convergence.counting import count
 from traincast.convergence.from_loss import METRIC
 from traincast.report.chart import Chart, ReferenceLine, Series
 from traincast.report.document import Document
 from traincast.report.table import Column, Row, Table
 from traincast.units import show_duration, show_percent, show_usd, shown_or_never
+from traincast.views.converge_bill import bill_table, clock_chart
 
 if TYPE_CHECKING:
-    from traincast.convergence.answer import Arrival, Range
+    from traincast.convergence.answer import Arrival
     from traincast.convergence.at_batch import AtBatch
     from traincast.convergence.curves.curve import Curve
     from traincast.convergence.watching import Status
+    from traincast.estimate import Estimate
 
 _MOST_DOTS = 400
 _N_PLACES = 160
@@ -96,7 +97,7 @@ def _table(run: Status, name: str, other: AtBatch | None) -> Table:
     return Table(title=name, columns=(Column(key="what", header=""), *columns[1:]), rows=tuple(rows))
 
 
-def _cells(found: Range, show: Callable[[float], str]) -> tuple[str, str, str]:
+def _cells(found: Estimate, show: Callable[[float], str]) -> tuple[str, str, str]:
     return shown_or_never(found.p50, show), shown_or_never(found.p10, show), shown_or_never(found.p90, show)
 
 

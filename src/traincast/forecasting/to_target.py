@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from traincast.convergence.answer import Range
 from traincast.convergence.counting import count
 from traincast.convergence.curves.curve import weighted_quantiles
 from traincast.convergence.watching import Status
 from traincast.errors import InputError
-from traincast.forecasting.forecast import Forecast
+from traincast.estimate import Estimate
 from traincast.lognormal import FIFTHS_SDS, log_sd_of
+
+if TYPE_CHECKING:
+    from traincast.forecasting.forecast import Forecast
 
 _LEVELS = (0.1, 0.5, 0.9)
 
@@ -27,9 +29,9 @@ class ToTarget:
     metric: str
     log: str
     probability: float  # by the end of the logged run; of one without an end, ever
-    updates: Range  # of the forecast's batch size
-    total_s: Range
-    cost_usd: Range | None
+    updates: Estimate  # of the forecast's batch size
+    total_s: Estimate
+    cost_usd: Estimate | None
     has_end: bool  # whether the logged run has one
     assumption: str  # how steps of the log became those of the forecast
 
@@ -97,6 +99,8 @@ def _updates_each(forecast: Forecast, status: Status) -> tuple[float, str]:
     return 1.0, "as many updates as the logged run needs, whatever its batch size was"
 
 
-def _quantiles(values: np.ndarray[Any, np.dtype[np.float64]], weights: np.ndarray[Any, np.dtype[np.float64]]) -> Range:
+def _quantiles(
+    values: np.ndarray[Any, np.dtype[np.float64]], weights: np.ndarray[Any, np.dtype[np.float64]]
+) -> Estimate:
     low, middle, high = weighted_quantiles(values[:, None], weights, _LEVELS)[:, 0]
-    return Range(float(low), float(middle), float(high))
+    return Estimate(float(low), float(middle), float(high))

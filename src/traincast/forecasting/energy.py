@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from traincast.convergence.answer import Range
 from traincast.errors import InputError
-from traincast.forecasting.forecast import Forecast
+from traincast.estimate import Estimate
 from traincast.hardware.grid import Grid
 from traincast.lognormal import P90_SDS
+
+if TYPE_CHECKING:
+    from traincast.forecasting.forecast import Forecast
 
 # A node of eight H100 drew 76 % of its rating in heavy training (Newkirk et al. 2025, arXiv 2506.14551) and at most
 # 83 % of it (Latif et al. 2024, arXiv 2412.08602). Estimates from the rating alone were off by 27 to 37 % there.
@@ -25,11 +28,11 @@ J_PER_KWH = 3.6e6
 class Energy:
     """Mean power, with what the site adds, and energy and CO2 of the run (None where length or grid is not known)."""
 
-    power_w: Range
+    power_w: Estimate
     pue: float  # what the site draws for each joule of the devices
-    total_j: Range | None
+    total_j: Estimate | None
     grid: Grid | None
-    co2_kg: Range | None
+    co2_kg: Estimate | None
 
 
 def energy_of(forecast: Forecast, *, grid: Grid | None = None, pue: float = 1.0) -> Energy | None:
@@ -58,7 +61,7 @@ def mean_power_w(forecast: Forecast) -> float | None:
     return question.n_devices * question.device.tdp_w * drawn
 
 
-def _spread(value: float, low_log: float, high_log: float) -> Range:
+def _spread(value: float, low_log: float, high_log: float) -> Estimate:
     """p10 and p90 from the spread of the time (logarithms of its ends over its middle) and of the power."""
     own = P90_SDS * POWER_LOG_SD
-    return Range(value * math.exp(-math.hypot(low_log, own)), value, value * math.exp(math.hypot(high_log, own)))
+    return Estimate(value * math.exp(-math.hypot(low_log, own)), value, value * math.exp(math.hypot(high_log, own)))

@@ -9,8 +9,8 @@ from traincast.report.table import Column, Row, Table
 from traincast.units import show_count, show_duration, show_usd, shown_or_never
 
 if TYPE_CHECKING:
-    from traincast.convergence.answer import Range
-    from traincast.planning.answer import Answer
+    from traincast.estimate import Estimate
+    from traincast.forecasting.forecast import Forecast
 
 _J_PER_WH = 3600.0
 _G_PER_T = 1e6
@@ -18,7 +18,7 @@ _LEAST_SHOWN = 0.0005  # of the step
 _SHOWN_AS = {"pipeline": "pipeline bubble"}
 
 
-def energy_rows(answer: Answer) -> list[Row]:
+def energy_rows(answer: Forecast) -> list[Row]:
     """Mean power; energy and CO2 where the run has a length."""
     energy = answer.energy
     if energy is None:
@@ -31,7 +31,7 @@ def energy_rows(answer: Answer) -> list[Row]:
     return rows
 
 
-def target_rows(answer: Answer) -> list[Row]:
+def target_rows(answer: Forecast) -> list[Row]:
     """When the target is reached, counted from the first step."""
     there = answer.to_target
     if there is None:
@@ -82,5 +82,5 @@ def show_watts(value_w: float) -> str:
     return show_count(value_w, "W")
 
 
-def _row(title: str, found: Range, show: Callable[[float], str]) -> Row:
+def _row(title: str, found: Estimate, show: Callable[[float], str]) -> Row:
     return title, *(shown_or_never(value, show) for value in (found.p50, found.p10, found.p90))

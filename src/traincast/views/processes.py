@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from traincast.cli.measure_document import forecast_notes
 from traincast.forecasting.forecast import Forecast
 from traincast.measurement.environment import Environment
 from traincast.measurement.processes.link_result import AllReduceMeasurement
@@ -13,6 +12,7 @@ from traincast.report.chart import Chart, Series
 from traincast.report.document import Document
 from traincast.report.table import Column, Table
 from traincast.units import show_bytes, show_bytes_per_s, show_duration, show_percent
+from traincast.views.measure import forecast_notes
 
 _WAYS = {
     "step": "step, gradients reduced",

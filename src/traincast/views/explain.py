@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from traincast.cli.advice_tables import left_out_note, module_table, op_table, roofline_figure, what_if_table
-from traincast.cli.answer_rows import bound_table
+from traincast.forecasting.assumptions import step_assumptions_of
 from traincast.planning.advice import Advice
-from traincast.planning.assumptions import step_assumptions_of
-from traincast.planning.bound import measured_bound
 from traincast.planning.gap import Gap, GapRow
 from traincast.planning.verdict import verdict
 from traincast.report.chart import Chart, Series
 from traincast.report.document import Document
 from traincast.report.table import Column, Table
+from traincast.views.advice import left_out_note, module_table, op_table, roofline_figure, what_if_table
+from traincast.views.answer_rows import bound_table
 
 _LEAST_SHOWN = 0.005  # of the step: kinds below are added up in one row
 _PREDICTED = Column(key="predicted_s", header="predicted", show="duration")
@@ -26,9 +25,9 @@ _MEASURED = (
 _SHARE = Column(key="predicted_fraction", header="share", show="percent")
 
 
-def document_of(gap: Gap, advice: Advice) -> Document:
+def document_of(gap: Gap) -> Document:
     """Tables, charts, and the verdict. Beside a measured step the ops of the predicted one are left out."""
-    answer = gap.forecast
+    answer, advice = gap.forecast, gap.advice
     question = answer.question
     parts = [question.settings.precision, question.settings.optimizer, f"method {question.method.name}"]
     parts.append("predicted only" if gap.measured is None else f"measured: {gap.measured.source}")
@@ -45,21 +44,6 @@ def _predicted(gap: Gap, advice: Advice) -> tuple[Table, ...]:
     if gap.measured is not None:
         return ()
     return bound_table(gap.forecast.bound_s), op_table(advice), module_table(advice)
-
-
-def data_of(gap: Gap, advice: Advice) -> dict[str, Any]:
-    """What --json prints."""
-    bound = measured_bound(gap)
-    return {
-        **gap.to_dict(),
-        "bound_s": gap.forecast.bound_s,
-        **advice.to_dict(),
-        "predicted_bound_by": gap.forecast.bound_by,
-        "measured_bound_by": None if bound is None else bound.by,
-        "verdict": verdict(gap),
-        "notes": () if gap.measured is None else gap.measured.notes,
-        "warnings": gap.forecast.warnings,
-    }
 
 
 def _phases(gap: Gap) -> Table:

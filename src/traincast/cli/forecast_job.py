@@ -1,0 +1,131 @@
+"""The run that `traincast forecast` is asked about: its options, or a job file with the options in its place."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from traincast.api.forecasts import forecasts
+from traincast.errors import FileFormatError, InputError
+from traincast.options.option import declared
+from traincast.planning.gates import Gates, gates_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from traincast.cli.command import CommandLine
+
+_FILES = ("devices", "curve")
+_PLACE_FILE = re.compile(r"(?P<part>[0-9]+\s+of\s+)?(?P<file>.+\.toml)", re.IGNORECASE)  # 'own.toml', '3 of own.toml'
+_ONE_ANSWER = ("region", "grid_g_per_kwh")  # two ways to answer one question: what is typed replaces both
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """Keyword arguments of `forecasts`, limits, and where an earlier forecast is."""
+
+    options: dict[str, Any]
+    gates: Gates
+    job: str | None
+    typed: tuple[str, ...]  # options of the run, as words of a command line; files as absolute paths
+    compare: str | None
+    against: str | None
+
+    def __post_init__(self) -> None:
+        """What cannot be compared is told before anything is forecast."""
+        if self.compare is not None and self.against is not None:
+            raise InputError("--compare and --against are two answers to one question: give one of them.")
+        if self.against is not None and self.job is None:
+            raise InputError("--against compares a job file with itself at another commit: give a job file (.toml).")
+        is_compared = self.compare is not None or self.against is not None
+        if is_compared and len(self.options["on"]) * len(self.options["batch_sizes"]) > 1:
+            raise InputError("Differences are told of one choice: name one place and one batch size.")
+
+    def earlier(self) -> tuple[str, dict[str, Any]] | None:
+        """Where the earlier forecast is from, and what it said."""
+        if self.compare is not None:
+            return Path(self.compare).name, _read(Path(self.compare))
+        if self.against is None or self.job is None:
+            return None
+        from traincast.api.at_commit import forecast_at
+
+        found = forecast_at(self.against, self.job, self.typed)
+        (place,) = self.options["on"]
+        return self.against, found | ({"on": place} if found.get("on") == _absolute("on", place) else {})
+
+
+def run_of(line: CommandLine) -> Run:
+    """Of a whole command line."""
+    options, own = dict(line.options), line.own
+    options["on"] = list(dict.fromkeys(options["on"] or []))
+    job = options["model"] if options["model"].lower().endswith(".toml") else None
+    gates = Gates() if own["fail_over"] is None else gates_of(own["fail_over"])
+    typed = {name: value for name, value in options.items() if name in line.typed and name != "model"}
+    if job is None:
+        _check_whole(options)
+    else:
+        from traincast.api.job import read_job
+
+        written = read_job(job)
+        options = written.options(Path(job).parent)
+        if typed.keys() & set(_ONE_ANSWER):
+            options |= dict.fromkeys(_ONE_ANSWER)
+        options |= typed
+        gates = written.gates.override(gates)
+    return Run(
+        options=options,
+        gates=gates,
+        job=job,
+        typed=tuple(_words(typed)),
+        compare=own["compare"],
+        against=own["against"],
+    )
+
+
+def _words(typed: Mapping[str, Any]) -> list[str]:
+    """Options as words of a command line that means the same in another folder."""
+    words = []
+    for one in declared(forecasts):
+        value = typed.get(one.name)
+        if value is True:
+            words.append(one.flag)
+        elif isinstance(value, list) and one.option.typed is None:
+            words += [word for item in value for word in (one.flag, _absolute(one.name, item))]
+        elif isinstance(value, list):
+            words += [one.flag, ",".join(str(item) for item in value)]
+        elif one.name in typed:
+            words += [one.flag, _absolute(one.name, value)]
+    return words
+
+
+def _absolute(name: str, value: Any) -> str:
+    """A file that an option names is the one that the user sees: of today, and beside the user."""
+    if name in _FILES:
+        return str(Path(value).resolve())
+    place = _PLACE_FILE.fullmatch(str(value)) if name == "on" else None
+    return str(value) if place is None else f"{place['part'] or ''}{Path(place['file']).resolve()}"
+
+
+def _check_whole(options: Mapping[str, Any]) -> None:
+    for name, flag in (("on", "--on"), ("batch_sizes", "--batch")):
+        if not options[name]:
+            raise InputError(f"Missing option '{flag}': a forecast needs a place and a batch size, or a job file.")
+    for place in options["on"]:
+        if "," in place and _PLACE_FILE.fullmatch(place) is None:
+            several = " ".join(f"--on {one.strip()}" for one in place.split(","))
+            raise InputError(f"--on '{place}' is not one place: name several as {several}.")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"'{path}' cannot be read: {error.strerror}.") from None
+    except ValueError:  # not UTF-8, or not JSON
+        raise FileFormatError(f"'{path}' is not JSON: give what 'traincast forecast --json' printed.") from None
+    if not isinstance(data, dict):
+        raise FileFormatError(f"'{path}' is not what 'traincast forecast --json' prints for one choice.")
+    return data

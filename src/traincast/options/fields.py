@@ -1,0 +1,36 @@
+"""An option as a field of a job file or of a request: pydantic's words for what was declared."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from traincast.options.option import Declared
+
+_TYPES: dict[str, Any] = {"int": int, "float": float, "bool": bool, "str": str}
+
+
+def field_of(one: Declared, *, is_listed: bool = False, is_required: bool = False) -> tuple[Any, Any]:
+    """Type and default. A listed option takes one value or several; files and models are named, so they are text."""
+    kinds = [part.strip() for part in one.type_text.replace("Sequence[", "").replace("]", "").split(" | ")]
+    kind = _bounded(one, next((_TYPES[name] for name in kinds if name in _TYPES), str))
+    if is_listed:
+        kind = kind | Annotated[list[kind], Field(min_length=1)]  # type: ignore[valid-type]
+    is_needed = is_required or one.is_required
+    if "None" in kinds and not is_needed:
+        kind = kind | None
+    default = ... if is_needed else one.default
+    return kind, Field(default, description=one.option.help)
+
+
+def _bounded(one: Declared, kind: Any) -> Any:
+    told = one.option
+    if kind is str:
+        return Annotated[str, Field(min_length=1)]
+    if kind is bool:
+        return Annotated[bool, Field(strict=True)]
+    bounds = {"ge": told.at_least, "gt": told.above, "le": told.at_most}
+    limits: dict[str, Any] = {name: kind(value) for name, value in bounds.items() if value is not None}
+    limits |= {"strict": True} if kind is int else {"allow_inf_nan": False}
+    return Annotated[kind, Field(**limits)]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Unpack
 
-from traincast.api.models import load_model
+from traincast.api.models import load_model, model_options
 from traincast.errors import InputError
+from traincast.options import catalog as o
 from traincast.options.question import question
 from traincast.units import shown_or_never
 
@@ -29,36 +30,30 @@ _OLD_DAYS = 365
 
 @question
 def plan(
-    model: str | Path | Trace,
+    model: o.Model,
     *,
-    n_samples: int,
-    n_epochs: int = 1,
-    deadline_s: float | None = None,
-    budget_usd: float | None = None,
-    confidence: float = 0.8,
-    target_accuracy: float | None = None,
-    curve: Log | str | Path | None = None,
-    batch_size: int | None = None,
-    batch_sizes: Sequence[int] | None = None,
-    noise_scale: float | None = None,
-    precision: str | Sequence[str] | None = None,
-    optimizer: str | None = None,
-    strategy: str | Sequence[str] | None = None,
-    provider: str | Sequence[str] | None = None,
-    spot: bool = False,
-    prices: str | Path | None = None,
-    max_gpus: int = 64,
-    max_nodes: int = 8,
-    setup_s: float = SETUP_S,
-    interruptions_per_day: float | None = None,
-    checkpoint_bytes_per_s: float = CHECKPOINT_BYTES_PER_S,
-    layout: str = "nchw",
-    compiled: bool = False,
-    method: str = "traincast",
-    ppp: float | None = None,
-    host: str | None = None,
-    input_samples_per_s: float | None = None,
-    devices: str | Path | None = None,
+    n_samples: o.NeededSamples,
+    n_epochs: o.NEpochs = 1,
+    deadline_s: o.DeadlineS = None,
+    budget_usd: o.BudgetUsd = None,
+    confidence: o.Confidence = 0.8,
+    target_accuracy: o.TargetAccuracy = None,
+    curve: o.Curve = None,
+    batch_size: o.FixedBatch = None,
+    batch_sizes: o.BatchChoices = None,
+    noise_scale: o.NoiseScale = None,
+    precision: o.Precisions = None,
+    optimizer: o.Optimizer = None,
+    strategy: o.Strategies = None,
+    provider: o.Providers = None,
+    spot: o.Spot = False,
+    prices: o.Prices = None,
+    max_gpus: o.MaxGpus = 64,
+    max_nodes: o.MaxNodes = 8,
+    setup_s: o.SetupS = SETUP_S,
+    interruptions_per_day: o.InterruptionsPerDay = None,
+    checkpoint_bytes_per_s: o.CheckpointBytesPerS = CHECKPOINT_BYTES_PER_S,
+    **options: Unpack[o.PlanOptions],
 ) -> Plan:
     """What to rent: every offer, number of machines, batch, precision and strategy is timed and priced.
 
@@ -76,8 +71,7 @@ def plan(
     from traincast.scaling.strategy import find_strategy
 
     limits = Limits(deadline_s=deadline_s, budget_usd=budget_usd, confidence=confidence)
-    offers, remarks, warnings = _offers(_names(provider), prices, devices)
-    run = _run(model, optimizer, method, layout, ppp, host, compiled=compiled, rate=input_samples_per_s)
+    offers, remarks, warnings = _offers(_names(provider), prices, options["devices"])
     usual = batch_size if batch_size is not None else (batch_sizes[0] if batch_sizes else USUAL_BATCH)
     space = Space(
         offers=offers,
@@ -87,13 +81,14 @@ def plan(
         fallback=find_strategy("fsdp") if strategy is None else None,
         max_devices=max_gpus,
         max_nodes=max_nodes,
-        devices_file=devices,
+        devices_file=options["devices"],
     )
     length, told = _length(n_samples, n_epochs, usual, noise_scale, target_accuracy, curve)
     if noise_scale is not None and noise_scale >= 0 and set(space.batch_sizes) == {usual}:
         raise InputError(
             "A noise scale tells what other batch sizes need: give batch sizes to choose from (--batch-sizes), too."
         )
+    run = _run(model, optimizer, options)
     terms = _terms(run, spot, setup_s, interruptions_per_day, checkpoint_bytes_per_s, offers)
     remarks += told
     if batch_size is None and not batch_sizes:
@@ -123,31 +118,22 @@ def _precisions(given: str | Sequence[str] | None) -> tuple[str, ...]:
     return names
 
 
-def _run(
-    model: str | Path | Trace,
-    optimizer: str | None,
-    method: str,
-    layout: str,
-    ppp: float | None,
-    host: str | None,
-    *,
-    compiled: bool,
-    rate: float | None,
-) -> Run:
+def _run(model: str | Path | Trace, optimizer: str | None, options: Mapping[str, Any]) -> Run:
+    """The model comes last: it may have to be captured."""
     from traincast.hardware.host import DEFAULT_HOST, find_host
     from traincast.kernels.methods import make_method
     from traincast.planning.space import Run
 
-    chosen = make_method(method, layout=layout, ppp=ppp)
-    found_host = find_host(DEFAULT_HOST if host is None else host)
-    trace = load_model(model)
+    method = make_method(options["method"], layout=options["layout"], ppp=options["ppp"])
+    host = find_host(options["host"] or DEFAULT_HOST)
+    trace = load_model(model, **model_options(options))
     return Run(
         trace=trace,
         optimizer=trace.defaults.override(None, optimizer).optimizer,
-        method=chosen,
-        host=found_host,
-        compiled=compiled,
-        input_samples_per_s=rate,
+        method=method,
+        host=host,
+        compiled=options["compiled"],
+        input_samples_per_s=options["input_samples_per_s"],
     )
 
 

@@ -42,6 +42,12 @@ class CommandLine:
     html: Path | None
     png: Path | None
     context: typer.Context
+    flags: Mapping[str, str]  # by the names of options
+    outputs: frozenset[str] = frozenset(_OUTPUTS)
+
+    def options_of(self, question: Callable[..., Any]) -> dict[str, Any]:
+        """Those of one question, where a command has several."""
+        return {one.name: self.options[one.name] for one in declared(question)}
 
     @property
     def typed(self) -> frozenset[str]:
@@ -58,35 +64,39 @@ class CommandLine:
 
 
 def command(
-    question: Callable[..., Any],
-    *,
+    *questions: Callable[..., Any],
     own: Callable[..., Any] | None = None,
     without: Sequence[str] = (),
     defaults: Mapping[str, Any] | None = None,
 ) -> Callable[[Callable[[CommandLine], None]], Callable[..., None]]:
     """Decorates what answers: it gets the whole line, and its docstring is the help.
 
+    A command of several questions has the options of all of them, each as the first that has it declares it.
     `own` declares options of the command alone, by its signature; `without` are those of the question that cannot be
     typed. `defaults` are for what Python must be given, as it comes before something that has no default.
     """
     usual = defaults or {}
+    known = {one.name: one for question in reversed(questions) for one in declared(question)}
+    every = {one.name: known[one.name] for question in questions for one in declared(question)}
     asked = tuple(
-        replace(one, default=usual.get(one.name, one.default)) for one in declared(question) if one.name not in without
+        replace(one, default=usual.get(one.name, one.default)) for one in every.values() if one.name not in without
     )
     beside = () if own is None else declared(own)
 
     def decorate(answer: Callable[[CommandLine], None]) -> Callable[..., None]:
+        flags = {one.name: one.flag for one in (*asked, *beside)}
+
         def run(context: typer.Context, **values: Any) -> None:
             line = CommandLine(
                 options={one.name: _read(one, values[one.name]) for one in asked},
                 own={one.name: _read(one, values[one.name]) for one in beside},
                 context=context,
+                flags=flags,
                 **{name: values[name] for name in _OUTPUTS},
             )
             try:
                 answer(line)
             except ParameterError as error:
-                flags = {one.name: one.flag for one in (*asked, *beside)}
                 raise InputError(error.called(flags.get(error.name, error.name))) from None
 
         # Last of the command's own options come the outputs, as everywhere.
@@ -110,8 +120,11 @@ def _parameter(one: Declared) -> inspect.Parameter:
     if not one.option.shows_default:
         kwargs["show_default"] = False
     make = typer.Argument if one.option.is_argument else typer.Option
-    info = make(**kwargs) if one.option.is_argument else make(one.flag, **kwargs)
-    default = {} if one.is_required else {"default": one.default}
+    info = make(**kwargs) if one.option.is_argument else make(one.flag, *one.option.aliases, **kwargs)
+    usual = one.default
+    if one.option.typed is not None and usual is not None and not one.is_required:
+        usual = one.option.typed.show(usual)
+    default = {} if one.is_required else {"default": usual}
     return inspect.Parameter(
         one.name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[_typed_as(one), info], **default
     )

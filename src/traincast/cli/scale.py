@@ -1,134 +1,76 @@
 """`traincast scale`: what do more GPUs bring?"""
 
-import typer
+from typing import TYPE_CHECKING, Any
 
-from traincast.cli.options import (
-    Accumulate,
-    AsJson,
-    Compiled,
-    DevicesFile,
-    Head,
-    Host,
-    HtmlFile,
-    ImageSize,
-    InputSamplesPerS,
-    Layout,
-    Method,
-    NClasses,
-    NEpochs,
-    NSamples,
-    Optimizer,
-    PngFile,
-    Ppp,
-    Precision,
-    SeqLen,
-    model_options,
-)
-from traincast.cli.scale_options import (
-    Algorithm,
-    BatchOfAll,
-    BatchPerGpu,
-    CompareFile,
-    GpuPrice,
-    Gpus,
-    InsideLink,
-    MaybeModel,
-    MeasuredFile,
-    NParameters,
-    NSteps,
-    OptimusSpeeds,
-    Place,
-    Servers,
-    Strategy,
-    Workers,
-    refuse_unused,
-)
+from traincast.api.forecasts import scale as question
+from traincast.api.scaling import measured_scaling, optimus_scaling
+from traincast.cli.command import CommandLine, command
+from traincast.errors import InputError
+from traincast.options import catalog as o
+from traincast.options.option import declared
+
+if TYPE_CHECKING:
+    from traincast.report.document import Document
+
+_MAYBE = {"model": None, "on": None, "measured": None, "optimus": None}  # each question needs some of them
 
 
-def scale(
-    context: typer.Context,
-    model: MaybeModel = None,
-    on: Place = None,
-    gpus: Gpus = None,
-    batch: BatchOfAll = None,
-    batch_per_gpu: BatchPerGpu = None,
-    n_samples: NSamples = None,
-    n_epochs: NEpochs = 1,
-    price: GpuPrice = None,
-    compare: CompareFile = None,
-    strategy: Strategy = "ddp",
-    algorithm: Algorithm = "nccl",
-    link: InsideLink = None,
-    precision: Precision = None,
-    optimizer: Optimizer = None,
-    layout: Layout = "nchw",
-    compiled: Compiled = False,
-    accumulate: Accumulate = 1,
-    method: Method = "traincast",
-    ppp: Ppp = None,
-    host: Host = None,
-    input_samples_per_s: InputSamplesPerS = None,
-    measured: MeasuredFile = None,
-    n_parameters: NParameters = None,
-    optimus: OptimusSpeeds = None,
-    n_steps: NSteps = 100_000,
-    workers: Workers = "1-20",
-    servers: Servers = "2,4",
-    n_classes: NClasses = None,
-    image_size: ImageSize = None,
-    seqlen: SeqLen = None,
-    head: Head = None,
-    devices_file: DevicesFile = None,
-    as_json: AsJson = False,
-    html: HtmlFile = None,
-    png: PngFile = None,
-) -> None:
+def _own(*, compare: o.CompareFile = None) -> None:
+    """Options of the command alone."""
+
+
+@command(question, measured_scaling, optimus_scaling, own=_own, defaults=_MAYBE)
+def scale(line: CommandLine) -> None:
     """What do more GPUs bring: strong and weak scaling, communication, runtime, cost?
 
     Examples: traincast scale resnet50 --on V100-SXM2-16GB --gpus 1,2,4,8; traincast scale resnet50 --on 2x4xT4@50Gb/s
     --batch 256 --samples 1281167 --price 0.53 --compare runs.csv; traincast scale --measured epochs.csv --samples 50000
     --parameters 11173962; traincast scale --optimus paper-async --steps 100000 --servers 2,4
     """
-    from traincast.cli.show import show
+    _refuse_unused(line)
+    if line.options["optimus"] is not None:
+        from traincast.views.optimus_speeds import document_of as told_times
 
-    refuse_unused(context)
-    options = model_options(n_classes=n_classes, image_size=image_size, seqlen=seqlen, head=head)
-    if optimus is not None:
-        from traincast.cli.scale_optimus_document import optimus_answer
+        times = optimus_scaling(**line.options_of(optimus_scaling))
+        line.show(told_times(times), times.to_dict())
+    elif line.options["measured"] is not None:
+        from traincast.views.measured_scaling import document_of as told_epochs
 
-        document, data = optimus_answer(optimus, batch_size=batch, n_steps=n_steps, workers=workers, servers=servers)
-    elif measured is not None:
-        from traincast.views.measured_scaling import measured_answer
-
-        document, data = measured_answer(
-            measured, model=model, options=options, n_parameters=n_parameters, n_samples=n_samples, link=link
-        )
+        epochs = measured_scaling(**line.options_of(measured_scaling))
+        line.show(told_epochs(epochs), epochs.to_dict())
     else:
-        from traincast.cli.scale_document import forecast_answer
+        line.show(*_forecast(line))
 
-        document, data = forecast_answer(
-            model,
-            on,
-            options,
-            gpus=gpus,
-            compare=compare,
-            batch_size=batch,
-            batch_size_per_gpu=batch_per_gpu,
-            n_samples=n_samples,
-            n_epochs=n_epochs,
-            price_usd_per_hour=price,
-            strategy=strategy,
-            algorithm=algorithm,
-            link=link,
-            precision=precision,
-            optimizer=optimizer,
-            layout=layout,
-            compiled=compiled,
-            accumulation_steps=accumulate,
-            method=method,
-            ppp=ppp,
-            host=host,
-            input_samples_per_s=input_samples_per_s,
-            devices=devices_file,
-        )
-    show(document, as_json=as_json, html=html, png=png, data=data)
+
+def _forecast(line: CommandLine) -> "tuple[Document, dict[str, Any]]":
+    from traincast.forecasting.scale_compare import compare
+    from traincast.views.scale import document_of
+
+    options = line.options_of(question)
+    for name, what in (("model", "a model"), ("on", "--on, such as --on V100-SXM2-16GB")):
+        if options[name] is None:
+            raise InputError(f"Scaling needs {what}; or measured epochs (--measured), or speeds (--optimus).")
+    scaling = question(**options)
+    is_weak = options["batch_size"] is None and options["batch_size_per_gpu"] is not None
+    file = line.own["compare"]
+    comparison = None if file is None else compare(scaling, file, is_weak=is_weak)
+    data = scaling.to_dict() | {"measured": None if comparison is None else comparison.to_dict()}
+    return document_of(scaling, comparison), data
+
+
+def _refuse_unused(line: CommandLine) -> None:
+    """One question at a time; and a flag that changes nothing was meant for something: say so."""
+    others = {"--measured": measured_scaling, "--optimus": optimus_scaling}
+    asked = [flag for flag in others if line.options[flag.removeprefix("--")] is not None]
+    if len(asked) > 1:
+        raise InputError("--measured and --optimus are two questions: ask one at a time.")
+    used = {one.name for one in declared(others[asked[0]] if asked else question)}
+    used |= set() if asked else {"compare"}
+    for name in line.typed - used:
+        if name in line.outputs:
+            continue
+        flag = f"The model '{line.options['model']}'" if name == "model" else line.flags[name]
+        if asked:
+            raise InputError(f"{flag} means nothing to {asked[0]}: leave it out.")
+        home = next(flag for flag, other in others.items() if name in {one.name for one in declared(other)})
+        raise InputError(f"{flag} belongs to {home}: leave it out, or ask that.")

@@ -76,9 +76,9 @@ def collect(
     from traincast.api.collecting import collection_stages, forecast_collection
     from traincast.api.run_memory import check_memory
     from traincast.api.runnables import require_torch
-    from traincast.cli.numbers import whole_numbers
     from traincast.cli.show import show
     from traincast.cli.train_flow import Forecasts, downloading
+    from traincast.options.typed import WHOLE_NUMBERS
     from traincast.views.train_collect import collection_document, plan_document
 
     require_torch("Training", extra="recipes")
@@ -89,7 +89,7 @@ def collect(
     grid = Grid(
         models=_names(models),
         devices=_names(devices),
-        n_epochs=tuple(whole_numbers(epochs, "--epochs")),
+        n_epochs=tuple(WHOLE_NUMBERS.of(epochs, "--epochs")),
         seeds=tuple(range(seeds)),
         data=data,
         image_side=image_side,

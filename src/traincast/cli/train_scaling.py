@@ -71,10 +71,10 @@ def scaling(
 
     from traincast.api.runnables import require_torch
     from traincast.api.scaling_experiment import plan_scaling
-    from traincast.cli.numbers import whole_numbers
     from traincast.cli.show import show
     from traincast.cli.train_flow import downloading
     from traincast.hardware.link_table import find_link_inside
+    from traincast.options.typed import WHOLE_NUMBERS
     from traincast.views.train_scaling import result_document
     from traincast.views.train_scaling_forecast import forecast_document, with_forecast
 
@@ -85,9 +85,9 @@ def scaling(
         plan_scaling,
         model,
         data,
-        batch_sizes=whole_numbers(sizes, "--batch-sizes"),
+        batch_sizes=WHOLE_NUMBERS.of(sizes, "--batch-sizes"),
         grows=sizes != batch_sizes,
-        n_devices=whole_numbers(n_devices, "--n-devices"),
+        n_devices=WHOLE_NUMBERS.of(n_devices, "--n-devices"),
         device=device,
         n_samples=n_samples,
         image_side=image_side,

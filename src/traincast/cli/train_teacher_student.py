@@ -48,8 +48,8 @@ def teacher_student(
     --p 3 --seeds 5
     """
     from traincast.api.runnables import require_torch
-    from traincast.cli.fractions import fraction_of
     from traincast.cli.train_flow import run_command
+    from traincast.options.typed import SHARE
     from traincast.views.train_teacher_student import teacher_student_document
 
     require_torch("Training", extra="recipes")
@@ -67,7 +67,7 @@ def teacher_student(
         ),
         teacher=teacher,
         student=student,
-        labeled_fraction=fraction_of(labeled, "--labeled"),
+        labeled_fraction=SHARE.of(labeled, "--labeled"),
         k_values=tuple(sorted(set(k))) if k else None,
         p_values=tuple(sorted(set(p))) if p else P_VALUES,
         n_seeds=seeds,

@@ -53,8 +53,8 @@ def weak(
     Examples: traincast train weak; traincast train weak --noise 0 --noise 25% --imbalance 50 --seeds 3
     """
     from traincast.api.runnables import require_torch
-    from traincast.cli.fractions import fraction_of
     from traincast.cli.train_flow import run_command
+    from traincast.options.typed import SHARE
     from traincast.views.train_weak import weak_document
 
     require_torch("Training", extra="recipes")
@@ -62,18 +62,16 @@ def weak(
     from traincast.recipes.weak_labels.recipe import WeakRecipe
     from traincast.recipes.weak_labels.tags import Tagging
 
-    shares = sorted({fraction_of(each, "--noise") for each in noise}) if noise else NOISE_FRACTIONS
+    shares = sorted({SHARE.of(each, "--noise") for each in noise}) if noise else NOISE_FRACTIONS
     recipe = WeakRecipe(
         data=asked.images(),
         settings=settings_like(
             WEAK, n_epochs=epochs, batch_size=batch_size, learning_rate=learning_rate, **asked.training
         ),
         model=model,
-        clean_fraction=fraction_of(clean, "--clean"),
+        clean_fraction=SHARE.of(clean, "--clean"),
         imbalance=imbalance,
-        tagging=Tagging(
-            dropped_fraction=fraction_of(dropped, "--dropped"), added_fraction=fraction_of(added, "--added")
-        ),
+        tagging=Tagging(dropped_fraction=SHARE.of(dropped, "--dropped"), added_fraction=SHARE.of(added, "--added")),
         noise_fractions=tuple(shares),
         n_seeds=seeds,
     )

@@ -28,8 +28,8 @@ _HELD_OUT = (*QUANTITIES, "curve", "curve, log steps")
 def times_of(study: Study, workers: str, servers: str, optimus: str, batch: int | None) -> tuple[WorkersCurve, ...]:
     """Predicted epochs, times the steps of an epoch, at the speed of so many workers and servers."""
     from traincast.api.time_to_accuracy import time_to_accuracy
-    from traincast.cli.numbers import whole_numbers
-    from traincast.cli.scale_optimus_document import speed_model
+    from traincast.options.typed import WHOLE_NUMBERS
+    from traincast.scaling.optimus_times import speed_model
 
     epochs = study.predicted.estimates.get("epochs")
     if epochs is None:
@@ -40,8 +40,8 @@ def times_of(study: Study, workers: str, servers: str, optimus: str, batch: int 
         epochs,
         speed_model(optimus, batch)[0],
         steps_per_epoch=study.steps_per_epoch,
-        n_workers=whole_numbers(workers, "--workers"),
-        n_servers=whole_numbers(servers, "--servers"),
+        n_workers=WHOLE_NUMBERS.of(workers, "--workers"),
+        n_servers=WHOLE_NUMBERS.of(servers, "--servers"),
     )
 
 

@@ -10,13 +10,12 @@ if TYPE_CHECKING:
 
 def presenters() -> Presenters:
     """One document a question."""
-    from traincast.cli import scale_document
-    from traincast.views import converge, forecast, plan
+    from traincast.views import converge, forecast, plan, scale
     from traincast.web.presenting import Presenters
 
     return Presenters(
         forecast=forecast.document_of,
-        scale=scale_document.document_of,
+        scale=scale.document_of,
         plan=plan.document_of,
         converge=converge.document_of,
     )

@@ -13,12 +13,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ForwardRef, get_args, is_typeddict
 
-from traincast.errors import InputError
 from traincast.options.typed import Typed
 
 REQUIRED: Any = inspect.Parameter.empty
 _PACKED = "Unpack["
-_LONGEST_SHOWN = 80  # letters of a value in a message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +26,7 @@ class Option:
     help: str  # one sentence, the same wherever it is asked
     default: Any = None  # of one in a TypedDict; a parameter has its own
     flag: str | None = None  # None: from the name of the parameter
+    aliases: tuple[str, ...] = ()  # flags that it had before
     metavar: str | None = None
     typed: Typed | None = None  # how people type it, where that is not as Python has it
     is_argument: bool = False  # on a command line it stands without a flag
@@ -67,13 +66,7 @@ class Declared:
     def read(self, text: str) -> Any:
         """The value that somebody typed."""
         typed = self.option.typed
-        if typed is None:
-            return text
-        try:
-            return typed.read(text.strip())
-        except (ValueError, OverflowError):
-            shown = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
-            raise InputError(f"{self.flag} '{shown}' is not {typed.what}: write {typed.such_as}.") from None
+        return text if typed is None else typed.of(text, self.flag)
 
 
 def type_text(annotation: Any) -> str:

@@ -12,6 +12,7 @@ from traincast.options.typed import COUNT, NUMBERS_IN_ORDER, TARGET, USD, WHOLE_
 if TYPE_CHECKING:
     from traincast.convergence.logs.log import Log
     from traincast.hardware.cluster import Cluster
+    from traincast.trace.trace import Trace
 
 Place = Annotated[
     "str | Cluster",
@@ -199,6 +200,74 @@ Algorithm = Annotated[
 InsideLink = Annotated[
     str | None,
     Option(help="Replaces the link inside a node: PCIe3 x8, 10GB/s.", flag="--link", metavar="LINK", is_on_page=False),
+]
+
+
+MaybeModel = Annotated[
+    "str | Path | Trace | None",
+    Option(
+        help="A zoo name, a .trace, .onnx, .keras or config.json file, or file.py:factory.",
+        is_argument=True,
+        shows_default=False,
+    ),
+]
+CompareFile = Annotated[
+    str | Path | None,
+    Option(
+        help="CSV of measured runs: gpus and epoch_s or total_s.", flag="--compare", metavar="FILE", is_on_page=False
+    ),
+]
+MeasuredEpochsFile = Annotated[
+    str | Path,
+    Option(
+        help="Instead of a forecast: CSV with batch, gpus, epoch_s.",
+        flag="--measured",
+        metavar="FILE",
+        is_on_page=False,
+    ),
+]
+NParameters = Annotated[
+    int | None,
+    Option(
+        help="With --measured: parameters of the model, instead of MODEL.",
+        metavar="N",
+        typed=COUNT,
+        at_least=1,
+        is_on_page=False,
+    ),
+]
+OptimusSpeeds = Annotated[
+    str,
+    Option(
+        help="Instead: Optimus' model. paper-sync, paper-async or CSV with servers, workers, steps_per_s.",
+        flag="--optimus",
+        metavar="SPEEDS",
+        is_on_page=False,
+    ),
+]
+NSteps = Annotated[
+    int,
+    Option(
+        help="With --optimus: steps to be done.",
+        metavar="N",
+        typed=COUNT,
+        at_least=1,
+        at_most=10**12,
+        is_on_page=False,
+    ),
+]
+Workers = Annotated[
+    Sequence[int],
+    Option(help="With --optimus: numbers of workers.", metavar="N[,N...]", typed=WHOLE_NUMBERS, is_on_page=False),
+]
+Servers = Annotated[
+    Sequence[int],
+    Option(
+        help="With --optimus: numbers of parameter servers.",
+        metavar="N[,N...]",
+        typed=WHOLE_NUMBERS,
+        is_on_page=False,
+    ),
 ]
 
 

@@ -128,14 +128,19 @@ class LayerOptions(ModelOptions, total=False):
     devices: Devices
 
 
-class StepOptions(Settings, total=False):
-    """How one device runs the step, and by which method its time is predicted."""
+class MethodOptions(TypedDict, total=False):
+    """How ops are run and timed, whatever is chosen about the run."""
 
     layout: Layout
     compiled: Compiled
-    accumulation_steps: AccumulationSteps
     method: Method
     ppp: Ppp
     host: Host
     input_samples_per_s: InputSamplesPerS
     devices: Devices
+
+
+class StepOptions(Settings, MethodOptions, total=False):
+    """How one device runs the step."""
+
+    accumulation_steps: AccumulationSteps

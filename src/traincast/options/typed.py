@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from traincast.errors import InputError
+from traincast.units import MEGA
+
+_LONGEST_SHOWN = 80  # letters of a value in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +21,15 @@ class Typed:
     read: Callable[[str], Any]
     what: str
     such_as: str
+    show: Callable[[Any], str] = str  # a value as it would be typed
+
+    def of(self, text: str, flag: str) -> Any:
+        """The value that somebody typed after a flag."""
+        try:
+            return self.read(text.strip())
+        except (ValueError, OverflowError):
+            shown = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
+            raise InputError(f"{flag} '{shown}' is not {self.what}: write {self.such_as}.") from None
 
 
 _UNITS_S = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0}  # by their first letter
@@ -46,7 +60,16 @@ def seconds(text: str) -> float:
 
 
 def seconds_or_none(text: str) -> float:
+    """0 is a duration, too."""
     return 0.0 if text in ("0", "0s") else seconds(text)
+
+
+def shown_duration(value_s: float) -> str:
+    """300 reads '5min'."""
+    for unit, size_s in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if value_s and value_s % size_s == 0:
+            return f"{value_s / size_s:.0f}{unit}"
+    return f"{value_s:g}s"
 
 
 def usd(text: str) -> float:
@@ -94,6 +117,13 @@ def whole_numbers(text: str) -> list[int]:
     return sorted(found)
 
 
+def as_typed(numbers: Sequence[int]) -> str:
+    """1,2,3 reads '1-3'; 2,4 is a list."""
+    first, last = numbers[0], numbers[-1]
+    is_range = len(numbers) > 2 and list(numbers) == list(range(first, last + 1))
+    return f"{first}-{last}" if is_range else ",".join(str(number) for number in numbers)
+
+
 def in_order(text: str) -> list[int]:
     """32,64,128: each once, in the order given."""
     return list(dict.fromkeys(int(part) for part in text.split(",")))
@@ -124,16 +154,18 @@ def _finite(text: str) -> float:
     return value
 
 
-DURATION = Typed(seconds, "a duration above 0", "12h, 90min, 1d12h or 45s")
-DURATION_OR_NONE = Typed(seconds_or_none, "a duration", "12h, 90min, 45s or 0")
+DURATION = Typed(seconds, "a duration above 0", "12h, 90min, 1d12h or 45s", shown_duration)
+DURATION_OR_NONE = Typed(seconds_or_none, "a duration", "12h, 90min, 45s or 0", shown_duration)
 USD = Typed(usd, "an amount in US dollars", "200, $200 or 12.50")
 SHARE = Typed(share, "a share", "5% or 0.05")
 PROBABILITY = Typed(share, "a share", "90% or 0.9")
 ACCURACY = Typed(accuracy, "an accuracy", "0.92 or 92%")
 COUNT = Typed(count, "a whole number", "1281167, 300B or 15T")
-WHOLE_NUMBERS = Typed(whole_numbers, "a list of whole numbers from 1", "1,2,4,8 or 1-8")
+WHOLE_NUMBERS = Typed(whole_numbers, "a list of whole numbers from 1", "1,2,4,8 or 1-8", as_typed)
 NUMBERS_IN_ORDER = Typed(in_order, "a whole number or a list of them", "128, or 32,64,128")
 DOUBLING = Typed(doubling, "a range of whole numbers from 1", "128:1024 or 128,192,256")
+NAMES = Typed(names, "a list of names", "ddp,fsdp", ",".join)
+MEGABYTES_PER_S = Typed(lambda text: _finite(text) * MEGA, "a rate in MB/s", "131", lambda value: f"{value / MEGA:g}")
 NUMBER = Typed(_finite, "a number", "0.5 or 1e-3")
 # Without a unit: the metric is another option, and by itself a loss, which has no percent.
 TARGET = Typed(_finite, "a number", "0.92 (an accuracy of 92 % is --target 0.92 --metric accuracy)")

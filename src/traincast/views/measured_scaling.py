@@ -2,67 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
-
-from traincast.errors import InputError
 from traincast.report.chart import Chart, Series
 from traincast.report.document import Document
 from traincast.report.table import Column, Table
-from traincast.scaling.measured import DataParallelFit, MeasuredScaling, analyse, fit_data_parallel
-from traincast.scaling.measured_file import MeasuredEpoch, comparable, read_measured
+from traincast.scaling.measured import DataParallelFit, MeasuredScaling
+from traincast.scaling.measured_epochs import FP32_BYTES, HUB, MEASURES, RING, MeasuredEpochs
+from traincast.scaling.measured_file import MeasuredEpoch
 from traincast.units import show_bytes_per_s, show_count, show_duration, show_percent
 
-_FP32_BYTES = 4
 _WHICH = (
     Column(key="batch_size", header="batch", show="integer"),
     Column(key="n_devices", header="GPUs", show="integer"),
 )
-_MEASURES = ("speedup", "efficiency_fraction", "serial_fraction", "compute_s", "communication_s")
-_RING = ("ring_bytes", "ring_bytes_per_s", "ring_link_fraction")
-_HUB = ("hub_bytes", "hub_bytes_per_s", "hub_link_fraction")
 
 
-def measured_answer(
-    path: Path,
-    *,
-    model: str | None,
-    options: dict[str, Any],
-    n_parameters: int | None,
-    n_samples: int | None,
-    link: str | None,
-) -> tuple[Document, dict[str, Any]]:
-    """The document and its JSON. The file is read first: most mistakes are there."""
-    from traincast.hardware.link_table import find_link_inside
-
-    rows, left_out = comparable(read_measured(path, n_samples=n_samples))
-    size = _n_parameters(model, options, n_parameters)
-    rate = None if link is None else find_link_inside(link).bytes_per_s
-    split = analyse(rows, size, bytes_per_parameter=_FP32_BYTES, link_bytes_per_s=rate)
-    split = replace(split, warnings=(*left_out, *split.warnings))
-    can_fit = len(rows) >= 4 and len({row.n_devices for row in rows}) > 1
-    fit = fit_data_parallel(rows, n_samples=n_samples) if can_fit else None
-    document = Document(
-        title=f"Measured epochs of {path.name}",
-        subtitle=f"strong scaling, {show_count(size)} parameters of {_FP32_BYTES} bytes",
+def document_of(answer: MeasuredEpochs) -> Document:
+    split, fit, size = answer.split, answer.fit, answer.n_parameters
+    return Document(
+        title=f"Measured epochs of {answer.source}",
+        subtitle=f"strong scaling, {show_count(size)} parameters of {FP32_BYTES} bytes",
         tables=(_split_table(split), _traffic_table(split), *(() if fit is None else (_fit_table(fit),))),
-        charts=(_epochs(rows), _parts(split), *(() if fit is None else (_fitted(fit),))),
-        notes=_notes(split, fit, size, rate),
+        charts=(_epochs(answer.rows), _parts(split), *(() if fit is None else (_fitted(fit),))),
+        notes=_notes(split, fit, size, answer.link_bytes_per_s),
     )
-    return document, _data(split, fit, size, rate)
-
-
-def _n_parameters(model: str | None, options: dict[str, Any], given: int | None) -> int:
-    if given is not None:
-        if given < 1:
-            raise InputError(f"--parameters should be at least 1, not {given}.")
-        return given
-    if model is None:
-        raise InputError("Bytes need the size of the model: name it, or give --parameters.")
-    from traincast.api.models import load_model
-
-    return load_model(model, **options).n_parameters
 
 
 def _split_table(split: MeasuredScaling) -> Table:
@@ -76,7 +38,7 @@ def _split_table(split: MeasuredScaling) -> Table:
         Column(key="communication_s", header="communication", show="duration"),
     )
     rows = tuple(
-        (point.row.batch_size, point.row.n_devices, point.row.epoch_s, *(getattr(point, name) for name in _MEASURES))
+        (point.row.batch_size, point.row.n_devices, point.row.epoch_s, *(getattr(point, name) for name in MEASURES))
         for point in split.points
     )
     return Table(title="An epoch, divided by assumption", columns=columns, rows=rows)
@@ -93,7 +55,7 @@ def _traffic_table(split: MeasuredScaling) -> Table:
         Column(key="hub_link_fraction", header="of the link", show="percent"),
     )
     rows = tuple(
-        (point.row.batch_size, point.row.n_devices, *(getattr(point, name) for name in (*_RING, *_HUB)))
+        (point.row.batch_size, point.row.n_devices, *(getattr(point, name) for name in (*RING, *HUB)))
         for point in split.points
         if point.row.n_devices > 1
     )
@@ -129,7 +91,7 @@ def _notes(split: MeasuredScaling, fit: DataParallelFit | None, size: int, rate:
         f"compute {show_duration(model.compute_s_per_sample)} and input {show_duration(model.input_s_per_sample)} a "
         "sample.",
         "Fitted link: if a further GPU cost nothing but its weights and gradients, the link of GPU 0 would carry "
-        f"{show_bytes_per_s(model.least_link_bytes_per_s(size * _FP32_BYTES))}; it is at least as fast.",
+        f"{show_bytes_per_s(model.least_link_bytes_per_s(size * FP32_BYTES))}; it is at least as fast.",
         f"Mean error of the fit {show_percent(fit.mean_error_fraction)}"
         + ("." if left_out is None else f", of a row that it did not see {show_percent(left_out)}."),
     ]
@@ -187,36 +149,3 @@ def _parts(split: MeasuredScaling) -> Chart:
         y_label="epoch",
         y_show="duration",
     )
-
-
-def _data(split: MeasuredScaling, fit: DataParallelFit | None, size: int, rate: float | None) -> dict[str, Any]:
-    points = [
-        {
-            "batch_size": point.row.batch_size,
-            "n_devices": point.row.n_devices,
-            "epoch_s": point.row.epoch_s,
-            "n_iterations": point.row.n_iterations,
-            **{name: getattr(point, name) for name in (*_MEASURES, *_RING, *_HUB)},
-        }
-        for point in split.points
-    ]
-    data: dict[str, Any] = {
-        "n_parameters": size,
-        "link_bytes_per_s": rate,
-        "points": points,
-        "assumptions": split.assumptions,
-        "warnings": split.warnings,
-        "fit": None,
-    }
-    if fit is not None:
-        data["fit"] = {
-            "model": fit.model,
-            "least_link_bytes_per_s": fit.model.least_link_bytes_per_s(size * _FP32_BYTES),
-            "epoch_s": fit.predicted_s,
-            "bound_by": fit.bound_by,
-            "mean_error_fraction": fit.mean_error_fraction,
-            "leave_one_out_error_fraction": fit.leave_one_out_error_fraction,
-            "baselines": fit.baselines,
-            "warnings": fit.warnings,
-        }
-    return data

@@ -2,82 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from traincast.cli.numbers import whole_numbers
-from traincast.errors import InputError
 from traincast.report.chart import Chart, Series
 from traincast.report.document import Document
 from traincast.report.table import Column, Table
-from traincast.scaling.optimus import (
-    TERMS,
-    SpeedCurve,
-    SpeedFit,
-    SpeedModel,
-    fit_speed,
-    paper_model,
-    speed_chart,
-    speed_curves,
-)
+from traincast.scaling.optimus import TERMS, SpeedCurve, SpeedFit, SpeedModel, speed_chart
+from traincast.scaling.optimus_times import OptimusTimes
 from traincast.units import show_duration, show_percent
 
-_PAPER = ("paper-sync", "paper-async")
-_MOST_STEPS = 10**12
 
-
-def optimus_answer(
-    speeds: str, *, batch_size: int | None, n_steps: int, workers: str, servers: str
-) -> tuple[Document, dict[str, Any]]:
-    """The document and its JSON."""
-    if not 1 <= n_steps <= _MOST_STEPS:
-        raise InputError(f"--steps should be from 1 to {_MOST_STEPS:,}, not {n_steps}.")
-    n_workers, n_servers = whole_numbers(workers, "--workers"), whole_numbers(servers, "--servers")
-    model, fit = speed_model(speeds, batch_size)
-    curves = speed_curves(model, n_workers, n_servers)
-    document = Document(
+def document_of(answer: OptimusTimes) -> Document:
+    model, fit, curves, n_steps = answer.model, answer.fit, answer.curves, answer.n_steps
+    return Document(
         title=f"Time to {n_steps:,} steps by Optimus' speed model",
-        subtitle=_subtitle(speeds, model, fit),
+        subtitle=_subtitle(answer.speeds, model, fit),
         tables=(_table(curves, n_steps),),
         charts=(_times(curves, n_steps), speed_chart(curves)),
         notes=_notes(curves, model, fit, n_steps),
     )
-    data = {
-        "mode": model.mode,
-        "batch_size": model.batch_size,
-        "theta_s": dict(zip(TERMS[model.mode], model.theta, strict=True)),
-        "n_steps": n_steps,
-        "curves": [
-            {
-                "n_servers": curve.n_servers,
-                "n_workers": curve.n_workers,
-                "steps_per_s": curve.steps_per_s,
-                "time_s": n_steps / curve.steps_per_s,
-                "fastest_n_workers": curve.fastest_n_workers,
-            }
-            for curve in curves
-        ],
-        "fit": None if fit is None else _fit_data(fit),
-    }
-    return document, data
-
-
-def speed_model(speeds: str, batch_size: int | None) -> tuple[SpeedModel, SpeedFit | None]:
-    """A preset, or a fit to a file: of synchronous training where a batch is given, else of asynchronous."""
-    name = speeds.strip().lower()
-    if name == "paper-async":
-        return paper_model("async", batch_size=batch_size), None
-    if name == "paper-sync":
-        if batch_size is None:
-            raise InputError("paper-sync needs the global batch, which the paper's table does not say: give --batch.")
-        return paper_model("sync", batch_size=batch_size), None
-    from pathlib import Path
-
-    from traincast.scaling.optimus_file import read_speeds
-
-    if not Path(speeds).exists():
-        raise InputError(f"--optimus is {', '.join(_PAPER)} or a CSV file, and there is no file '{speeds}'.")
-    fit = fit_speed(read_speeds(speeds), mode="async" if batch_size is None else "sync", batch_size=batch_size)
-    return fit.model, fit
 
 
 def _subtitle(speeds: str, model: SpeedModel, fit: SpeedFit | None) -> str:
@@ -139,15 +80,3 @@ def _notes(curves: tuple[SpeedCurve, ...], model: SpeedModel, fit: SpeedFit | No
     else:
         notes.append("The paper's coefficients came without its batch and machines: they show shapes, no forecast.")
     return tuple(notes)
-
-
-def _fit_data(fit: SpeedFit) -> dict[str, Any]:
-    names = (
-        "n_points",
-        "mean_error_fraction",
-        "leave_one_out_error_fraction",
-        "at_zero",
-        "standard_errors",
-        "warnings",
-    )
-    return {name: getattr(fit, name) for name in names}

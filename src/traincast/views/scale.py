@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
-from traincast.cli.numbers import whole_numbers
-from traincast.errors import InputError
 from traincast.forecasting.assumptions import step_assumptions_of
 from traincast.forecasting.scale import Curve, Point, Scaling
 from traincast.forecasting.scale_compare import Comparison, MeasuredPoint
-from traincast.forecasting.scale_compare import compare as compare_with
 from traincast.hardware.link import Link
 from traincast.report.document import Document
 from traincast.report.table import Cell, Column, Row, Table
@@ -26,37 +20,6 @@ _TRAFFIC_WORDS = (
     "Exposed is what a step takes beyond computing: communication that is not hidden, waiting for the slowest GPU. "
     "Sent is by the process that sends most; the rate, in one direction, is that over the time of the communication."
 )
-
-
-def forecast_answer(
-    model: str | None,
-    on: str | None,
-    options: dict[str, Any],
-    *,
-    gpus: str | None,
-    compare: Path | None,
-    batch_size: int | None,
-    batch_size_per_gpu: int | None,
-    **run: Any,
-) -> tuple[Document, dict[str, Any]]:
-    """The document and its JSON; `run` is as in `traincast.scale`."""
-    from traincast.api.forecasts import scale
-    from traincast.api.models import load_model
-
-    model, on = _needed(model, "a model"), _needed(on, "--on, such as --on V100-SXM2-16GB")
-    counts = None if gpus is None else whole_numbers(gpus, "--gpus")
-    trace = load_model(model, **options)
-    scaling = scale(trace, on, counts, batch_size=batch_size, batch_size_per_gpu=batch_size_per_gpu, **run)
-    is_weak = batch_size is None and batch_size_per_gpu is not None
-    comparison = None if compare is None else compare_with(scaling, compare, is_weak=is_weak)
-    data = scaling.to_dict() | {"measured": None if comparison is None else comparison.to_dict()}
-    return document_of(scaling, comparison), data
-
-
-def _needed(value: str | None, what: str) -> str:
-    if value is None:
-        raise InputError(f"Scaling needs {what}; or measured epochs (--measured), or speeds (--optimus).")
-    return value
 
 
 def document_of(scaling: Scaling, comparison: Comparison | None = None) -> Document:

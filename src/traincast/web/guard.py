@@ -14,9 +14,9 @@ from typing import Any
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
-from starlette.responses import JSONResponse
 
 from traincast.web.limits import Limits
+from traincast.web.refusals import problem
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -57,12 +57,12 @@ class Guard:
             scope = {**scope, "method": "GET"}
             send = _without_body(send)
         send = _with_headers(_in_pieces(send), is_kept=not scope["path"].startswith("/api/"))
-        problem = self._refused(Headers(scope=scope), scope["method"])
-        if problem is None:
+        refused = self._refused(Headers(scope=scope), scope["method"])
+        if refused is None:
             with contextlib.suppress(ClientDisconnect):  # who has gone wants no answer
                 await self._app(scope, self._limited(scope, receive), send)
         else:
-            await JSONResponse({"error": problem[1]}, status_code=problem[0])(scope, receive, send)
+            await problem(*refused)(scope, receive, send)
 
     def _refused(self, headers: Headers, method: str) -> tuple[int, str] | None:
         """Another page in the same browser must not ask: neither under a name of its own nor from its own origin."""

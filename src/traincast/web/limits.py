@@ -16,6 +16,7 @@ class Limits:
     body_s: float = 60.0  # of a request, from when it is begun to be read
     idle_s: float = 15.0  # a connection on which no request is under way, or nobody reads the reply
     n_connections: int = 500
+    n_connections_of_one: int = 400  # client, so that nobody can have all of them
     reading_s: float = 60.0  # of an uploaded file, in a process of its own
     reading_memory_bytes: int = 6 * 1024 * MIB  # addresses, of which torch alone takes more than half
     trace_bytes: int = 32 * MIB

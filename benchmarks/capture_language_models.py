@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,29 +39,59 @@ def turned(x: torch.Tensor, cosine: torch.Tensor, sine: torch.Tensor) -> torch.T
     return x * cosine + torch.cat((-second, first), dim=-1) * sine
 
 
-class Attention(nn.Module):
-    def __init__(self, arch: Architecture, *, is_fused: bool) -> None:
+class Lora(nn.Module):
+    """What is learned beside a frozen matrix: two thin ones."""
+
+    def __init__(self, n_in: int, n_out: int, rank: int) -> None:
         super().__init__()
-        self.arch, self.is_fused = arch, is_fused
+        self.down, self.up = nn.Linear(n_in, rank, bias=False), nn.Linear(rank, n_out, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.up(self.down(x))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """What a decoder is built with beside its sizes. With LoRA, queries and values learn, and nothing else does."""
+
+    is_fused: bool
+    is_recomputed: bool = False
+    dropout: float = 0.0
+    lora_rank: int = 0
+
+    def dropped(self, x: torch.Tensor) -> torch.Tensor:
+        return F.dropout(x, self.dropout) if self.dropout else x
+
+
+class Attention(nn.Module):
+    def __init__(self, arch: Architecture, choices: Choices) -> None:
+        super().__init__()
+        self.arch, self.choices = arch, choices
         width = arch.n_heads * arch.head_dim
         self.project = nn.Linear(arch.hidden, width + 2 * arch.n_kv_heads * arch.head_dim, bias=arch.has_bias)
         self.output = nn.Linear(width, arch.hidden, bias=arch.has_bias)
+        if choices.lora_rank:
+            self.queries = Lora(arch.hidden, width, choices.lora_rank)
+            self.values = Lora(arch.hidden, arch.n_kv_heads * arch.head_dim, choices.lora_rank)
 
     def forward(self, x: torch.Tensor, angles: tuple[torch.Tensor, torch.Tensor] | None) -> torch.Tensor:
         arch = self.arch
         batch, length, _ = x.shape
         parts = self.project(x).view(batch, length, -1, arch.head_dim).transpose(1, 2)
         query, key, value = parts.split([arch.n_heads, arch.n_kv_heads, arch.n_kv_heads], dim=1)
+        if self.choices.lora_rank:
+            query = query + self.queries(x).view(batch, length, -1, arch.head_dim).transpose(1, 2)
+            value = value + self.values(x).view(batch, length, -1, arch.head_dim).transpose(1, 2)
         if angles is not None:
             query, key = turned(query, *angles), turned(key, *angles)
-        if self.is_fused:
+        if self.choices.is_fused:
             # What a capture makes of scaled_dot_product_attention, called by name: it does not see the calls that a
             # checkpoint makes again in backward.
-            mixed = torch.ops.traincast.attention(query, key, value, None, 0.0, True)[0]
+            mixed = torch.ops.traincast.attention(query, key, value, None, self.choices.dropout, True)[0]
         else:
             scores = query @ key.transpose(-1, -2) / arch.head_dim**0.5
             hidden = torch.ones(length, length, dtype=torch.bool, device=x.device).triu(1)
-            mixed = scores.masked_fill(hidden, -1e4).softmax(-1) @ value
+            mixed = self.choices.dropped(scores.masked_fill(hidden, -1e4).softmax(-1)) @ value
         return self.output(mixed.transpose(1, 2).reshape(batch, length, -1))
 
 
@@ -78,23 +108,24 @@ class FeedForward(nn.Module):
 
 
 class Layer(nn.Module):
-    def __init__(self, arch: Architecture, *, is_fused: bool) -> None:
+    def __init__(self, arch: Architecture, choices: Choices) -> None:
         super().__init__()
+        self.choices = choices
         self.norm_1, self.norm_2 = norm_of(arch), norm_of(arch)
-        self.attention, self.feed_forward = Attention(arch, is_fused=is_fused), FeedForward(arch)
+        self.attention, self.feed_forward = Attention(arch, choices), FeedForward(arch)
 
     def forward(self, x: torch.Tensor, angles: tuple[torch.Tensor, torch.Tensor] | None) -> torch.Tensor:
-        x = x + self.attention(self.norm_1(x), angles)
-        return x + self.feed_forward(self.norm_2(x))
+        x = x + self.choices.dropped(self.attention(self.norm_1(x), angles))
+        return x + self.choices.dropped(self.feed_forward(self.norm_2(x)))
 
 
 class Decoder(nn.Module):
-    def __init__(self, arch: Architecture, *, is_fused: bool, is_recomputed: bool) -> None:
+    def __init__(self, arch: Architecture, choices: Choices) -> None:
         super().__init__()
-        self.arch, self.is_recomputed = arch, is_recomputed
+        self.arch, self.choices = arch, choices
         self.words = nn.Embedding(arch.vocab, arch.hidden)
         self.places = nn.Embedding(arch.seqlen, arch.hidden) if arch.positions == "learned" else None
-        self.layers = nn.ModuleList(Layer(arch, is_fused=is_fused) for _ in range(arch.n_layers))
+        self.layers = nn.ModuleList(Layer(arch, choices) for _ in range(arch.n_layers))
         self.norm = norm_of(arch)
         self.head = nn.Linear(arch.hidden, arch.vocab, bias=False)
         if arch.is_tied:
@@ -102,6 +133,11 @@ class Decoder(nn.Module):
         if arch.positions == "rotary":
             self.register_buffer("cosine", torch.zeros(arch.seqlen, arch.head_dim))
             self.register_buffer("sine", torch.zeros(arch.seqlen, arch.head_dim))
+        if choices.lora_rank:
+            self.requires_grad_(False)
+            for part in self.modules():
+                if isinstance(part, Lora):
+                    part.requires_grad_(True)
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         x = self.words(ids)
@@ -110,17 +146,18 @@ class Decoder(nn.Module):
             angles = (self.cosine.to(x.dtype), self.sine.to(x.dtype))
         else:
             x = x + self.places(torch.arange(self.arch.seqlen, device=ids.device))
+        x = self.choices.dropped(x)
         for layer in self.layers:
-            if self.is_recomputed:
+            if self.choices.is_recomputed:
                 x = checkpoint(layer, x, angles, use_reentrant=False, preserve_rng_state=False)
             else:
                 x = layer(x, angles)
         return self.head(self.norm(x))
 
 
-def capture(arch: Architecture, *, is_fused: bool, is_recomputed: bool) -> Any:
+def capture(arch: Architecture, choices: Choices) -> Any:
     with torch.device("meta"):
-        model = Decoder(arch, is_fused=is_fused, is_recomputed=is_recomputed)
+        model = Decoder(arch, choices)
 
     def loss(logits: torch.Tensor, inputs: Any) -> torch.Tensor:
         labels = torch.zeros(logits.shape[0] * logits.shape[1], dtype=torch.long, device=logits.device)
@@ -130,12 +167,12 @@ def capture(arch: Architecture, *, is_fused: bool, is_recomputed: bool) -> Any:
     return tc.capture(model, example, loss=loss, optimizer="adamw", precision="bf16")
 
 
-def expected_s(arch: Architecture, **options: bool) -> float:
+def expected_s(arch: Architecture, choices: Choices) -> float:
     """Of all layers, from two captures of few: their time grows with the layers."""
     seconds = []
     for n_layers in (1, 3):
         start = time.perf_counter()
-        capture(replace(arch, n_layers=n_layers), **options)
+        capture(replace(arch, n_layers=n_layers), choices)
         seconds.append(time.perf_counter() - start)
     return seconds[0] + (arch.n_layers - 1) * (seconds[1] - seconds[0]) / 2
 
@@ -161,13 +198,13 @@ def main() -> None:
         if path.exists():
             continue
         assert row.architecture is not None
-        options = {"is_fused": row.attention == "fused", "is_recomputed": row.recompute == "full"}
+        choices = Choices(is_fused=row.attention == "fused", is_recomputed=row.recompute == "full")
         try:
-            if row.architecture.n_layers > 40 and (n_s := expected_s(row.architecture, **options)) > arguments.longest:
+            if row.architecture.n_layers > 40 and (n_s := expected_s(row.architecture, choices)) > arguments.longest:
                 print(f"{name} ({row.model}): left out, {n_s:.0f} s", flush=True)
                 continue
             start = time.perf_counter()
-            capture(row.architecture, **options).save(path)
+            capture(row.architecture, choices).save(path)
             print(f"{name} ({row.model}): {time.perf_counter() - start:.1f} s", flush=True)
         except Exception as error:  # noqa: BLE001 - one model must not stop the others
             print(f"{name} ({row.model}): FAILED {type(error).__name__}: {str(error)[:300]}", flush=True)

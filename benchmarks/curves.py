@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import argparse
 import time
-import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
-from scipy.optimize import curve_fit
 
 from curves_page import ACCURACY_SHARE, LOSS_SHARES, Row, page
+from simple_laws import simple_laws
 from traincast.convergence.curves.auto import fit_auto
 from traincast.convergence.curves.fit import continue_like, fit_curve
 from traincast.convergence.curves.priors import Priors
@@ -30,34 +29,10 @@ TARGETS_AT = (0.75, 0.9)  # of the run: the loss that it has there is the target
 SMOOTH = 0.05  # of the run
 
 
-def optimus(steps: np.ndarray, values: np.ndarray, end: float) -> float:
-    """SciPy's bounded fit of 1 / (b0 k + b1) + b2."""
-    start = (1e-3, 1.0 / max(values[0], 1e-3), 0.0)
-    found, _ = curve_fit(
-        lambda k, a, b, c: 1 / (a * k + b) + c, steps, values, start, bounds=(0, np.inf), maxfev=20_000
-    )
-    return float(1 / (found[0] * end + found[1]) + found[2])
-
-
-def power(steps: np.ndarray, values: np.ndarray, end: float) -> float:
-    """SciPy's bounded fit of c + a k^-b, without step 0."""
-    ratio, values = steps[steps > 0] / steps[-1], values[steps > 0]
-    start = (0.8 * values.min(), 0.2 * values[-1], 0.5)
-    found, _ = curve_fit(lambda k, c, a, b: c + a * k**-b, ratio, values, start, bounds=(0, np.inf), maxfev=20_000)
-    return float(found[0] + found[1] * (end / steps[-1]) ** -found[2])
-
-
-def simple_laws(run: Run, share: float) -> dict[str, float]:
+def simple_finals(run: Run, share: float) -> dict[str, float]:
     points = run.until(share)
     assert points is not None
-    found = {"last": float(points.values[-1])}
-    for name, law in (("optimus", optimus), ("power", power)):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                found[name] = law(points.steps, points.values, run.end)
-            except (RuntimeError, ValueError):  # no fit: what a user would fall back to
-                found[name] = found["last"]
+    found = {name: float(law(run.end)) for name, law in simple_laws(points.steps, points.values).items()}
     return {name: 1.0 - value if run.is_accuracy else value for name, value in found.items()}
 
 
@@ -68,7 +43,7 @@ def rows_of(runs: Iterable[Run], priors: dict[str, Priors]) -> list[Row]:
         for share in (ACCURACY_SHARE,) if run.is_accuracy else LOSS_SHARES:
             found = forecast_of(run, share, priors[run.source])
             if found is not None:
-                rows.append(Row(run, share, *found, simple_laws(run, share)))
+                rows.append(Row(run, share, *found, simple_finals(run, share)))
     return rows
 
 

@@ -1,10 +1,11 @@
 """What does the code as it is say about measurements that no fit has seen? Writes docs/first_sight.md, once a set.
 
-    python benchmarks/first_sight.py --data ../shared/data [--traces DIR] [--rows FILE] [--write]
+    python benchmarks/first_sight.py --data ../shared/data [--traces DIR] [--file NAME] [--rows FILE] [--write]
 
-Needs the traces of capture_models.py (timm-inference, transformers) and of capture_language_models.py; takes about a
-quarter of an hour. With --write the figures of new sets go into benchmarks/first_sight.json, which never changes those
-that it has; --rows writes every row of the language models with its forecast, its roofline and measured over roofline.
+Needs the traces of capture_models.py (timm-inference, transformers), capture_language_models.py and
+capture_more_models.py; takes about a quarter of an hour. --file asks about that file alone, and may be repeated. With
+--write the figures of new sets go into benchmarks/first_sight.json, which never changes those that it has; --rows
+writes every row of the language models with its forecast, its roofline and measured over roofline.
 """
 
 from __future__ import annotations
@@ -19,12 +20,20 @@ from pathlib import Path
 
 from traincast.errors import InputError
 from traincast.kernels.refit.folders import USUAL_TRACES
-from traincast.kernels.refit.modern.e2e_files import image_rows
+from traincast.kernels.refit.modern.e2e_files import EXAMPLES, TIMM, image_rows
 from traincast.kernels.refit.modern.kernel_files import kernel_rows
 from traincast.kernels.refit.modern.language_files import language_rows
+from traincast.kernels.refit.modern.language_row import LanguageRow
 from traincast.report.files import write_file
 from traincast.validation.modern.asking import Answer, ask_all
+from traincast.validation.modern.collective_rows import collective_rows
+from traincast.validation.modern.collective_sight import of_collectives
 from traincast.validation.modern.constants import constants_of
+from traincast.validation.modern.memory_rows import LITGPT, MEGATRON, litgpt_rows, megatron_rows
+from traincast.validation.modern.memory_sight import of_memory, of_mlps
+from traincast.validation.modern.mlp_rows import MLPS, mlp_rows
+from traincast.validation.modern.model_rows import model_rows
+from traincast.validation.modern.model_sight import of_models, of_ratios
 from traincast.validation.modern.repeats import Repeats, kernel_repeats, language_repeats, software_repeats
 from traincast.validation.modern.scored_rows import (
     FileCount,
@@ -35,11 +44,12 @@ from traincast.validation.modern.scored_rows import (
     of_kernels,
     of_language,
 )
-from traincast.validation.modern.sight_page import page
+from traincast.validation.modern.sight_page import page, with_first_sight
 from traincast.validation.modern.sight_record import appended, asked_of, read_record, sight_of, write_record
 
 ROOT = Path(__file__).parents[1]
 RECORD, PAGE = ROOT / "benchmarks" / "first_sight.json", ROOT / "docs" / "first_sight.md"
+ACCURACY = ROOT / "docs" / "accuracy.md"
 ENGINE = ("src/traincast", ":(exclude)src/traincast/validation")  # what a forecast is made of
 
 Scoring = tuple[list[ScoredRows], FileCount]
@@ -49,20 +59,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--traces", type=Path, default=USUAL_TRACES)
+    parser.add_argument("--file", action="append", metavar="NAME", help="only this file of measurements")
     parser.add_argument("--rows", type=Path, help="write every row of the language models to this CSV file")
-    parser.add_argument("--write", action="store_true", help="write down what is new, and docs/first_sight.md")
+    parser.add_argument("--write", action="store_true", help="write down what is new, and both pages that show it")
     arguments = parser.parse_args()
     commit, today, record = engine_commit(), f"{date.today()}", read_record(RECORD)
     known = {each.name for each in record.sights}
     answers: list[Answer] = []
     sights, asked = [], []
-    for score in scorings(arguments.data, arguments.traces, answers):
+    for file, score in scorings(arguments.data, arguments.traces, answers):
+        if arguments.file and file not in arguments.file:
+            continue
         scored, count = score()
         new = [sight_of(rows, commit=commit, date=today) for rows in scored if rows.name not in known]
         for sight in new:
             print(
                 f"{sight.name}: n {sight.n}, median {sight.median_absolute_fraction:.1%}, "
-                f"bias {sight.bias_fraction:+.1%}, inside {sight.n_inside / sight.n:.0%}",
+                f"bias {sight.bias_fraction:+.1%}, inside {sight.n_inside if sight.n_inside is not None else '-'}",
                 flush=True,
             )
         sights += new
@@ -77,18 +90,33 @@ def main() -> None:
     if arguments.write:
         write_record(RECORD, after)
         print(f"Wrote {write_file(PAGE, text)}")
+        shown = with_first_sight(ACCURACY.read_text(encoding="utf-8"), text)
+        print(f"Wrote {write_file(ACCURACY, shown)}")
 
 
-def scorings(data: Path, traces: Path, answers: list[Answer]) -> Iterator[Callable[[], Scoring]]:
+def scorings(data: Path, traces: Path, answers: list[Answer]) -> Iterator[tuple[str, Callable[[], Scoring]]]:
     """By file, in the order of the page. What is said about language models is also put into `answers`."""
     for file, rows in kernel_rows(data).items():
-        yield partial(of_kernels, file, rows)
+        yield file, partial(of_kernels, file, rows)
     for file, lines in language_rows(data).items():
-        some = ask_all(lines, traces)
-        answers += some
-        yield partial(of_language, file, some)
-    yield partial(of_images, data, traces)
-    yield partial(of_examples, data, traces)
+        yield file, partial(scored_language, file, lines, traces, answers)
+    yield TIMM, partial(of_images, data, traces)
+    yield EXAMPLES, partial(of_examples, data, traces)
+    for file, models in model_rows(data).items():
+        yield file, partial(of_models, file, models, traces)
+    yield MEGATRON, lambda: of_memory(MEGATRON, megatron_rows(data), traces)
+    yield LITGPT, lambda: of_memory(LITGPT, litgpt_rows(data), traces)
+    yield MLPS, lambda: of_mlps(mlp_rows(data), traces)
+    for file, collectives in collective_rows(data).items():
+        yield file, partial(of_collectives, file, collectives)
+    for count in of_ratios(data):
+        yield count.file, partial(lambda only: ([], only), count)
+
+
+def scored_language(file: str, rows: Sequence[LanguageRow], traces: Path, answers: list[Answer]) -> Scoring:
+    some = ask_all(rows, traces)
+    answers += some
+    return of_language(file, some)
 
 
 def repeats(data: Path) -> list[Repeats]:

@@ -20,7 +20,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import httpx
 import psutil
@@ -68,14 +68,14 @@ def main() -> None:
     ]
     print("\n".join(lines))
     if options.write:
-        write(lines)
+        write(lines, BEGIN, END)
 
 
 @contextlib.contextmanager
-def server() -> Iterator[tuple[str, psutil.Process]]:
+def server(stderr: IO[str] | None = None) -> Iterator[tuple[str, psutil.Process]]:
     """The command as users start it, on a free port."""
     command = [sys.executable, "-u", "-m", "traincast", "serve", "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as started:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True) as started:
         assert started.stdout is not None
         found = re.search(r"http://\S+", started.stdout.readline())
         assert found is not None
@@ -197,12 +197,12 @@ def machine() -> str:
     )
 
 
-def write(lines: list[str]) -> None:
-    """Between the marks of the page."""
+def write(lines: list[str], begin: str, end: str) -> None:
+    """Between these marks of the page."""
     text = PAGE.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
-    after = rest.partition(END)[2]
-    content = "\n".join([BEGIN, "", *lines, "", END])
+    before, _, rest = text.partition(begin)
+    after = rest.partition(end)[2]
+    content = "\n".join([begin, "", *lines, "", end])
     print(f"Wrote {write_file(PAGE, f'{before}{content}{after}')}")
 
 

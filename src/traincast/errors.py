@@ -105,8 +105,10 @@ class TrainingError(TraincastError):
 class BusyError(TraincastError):
     """A server with more questions than it can answer now."""
 
-    def __init__(self) -> None:
-        super().__init__("The server has more to do than it can answer now: try again in a few seconds.")
+    def __init__(
+        self, sentence: str = "The server has more to do than it can answer now: try again in a few seconds."
+    ) -> None:
+        super().__init__(sentence)
 
 
 class CaptureError(TraincastError):

@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from traincast.__main__ import run
 
+DOCS = Path(__file__).parents[2] / "docs"
 HEADER = "step,epoch,train_loss,seconds\n"
 
 
@@ -185,12 +187,12 @@ def test_a_pattern_that_matches_later_is_waited_for(tmp_path, capsys, grow):
     assert seen.out.startswith("step 100 of 100")
 
 
-def test_a_file_that_is_old_and_has_no_metric_is_not_waited_for(tmp_path, capsys):
+def test_a_strict_watch_does_not_wait_for_a_file_that_is_old_and_has_no_metric(tmp_path, capsys):
     file = tmp_path / "run.log"
     file.write_text(PREAMBLE["text"])
     an_hour_ago = time.time() - 3600
     os.utime(file, (an_hour_ago, an_hour_ago))
-    assert "give a pattern" in told(capsys, file, code=2).err
+    assert "give a pattern" in told(capsys, file, "--strict", code=2).err
 
 
 def test_words_of_a_schedule_wait_for_the_length_of_an_epoch(tmp_path, capsys, grow):
@@ -294,10 +296,10 @@ def test_what_cannot_be_watched_is_one_sentence(tmp_path, capsys, content, words
     assert err.count("\n") == 1
 
 
-def test_a_folder_and_a_binary_file_end_a_watch_at_once(tmp_path, capsys):
-    assert "has no event files" in told(capsys, tmp_path, code=2).err
+def test_a_folder_and_a_binary_file_end_a_strict_watch_at_once(tmp_path, capsys):
+    assert "has no event files" in told(capsys, tmp_path, "--strict", code=2).err
     (tmp_path / "x.bin").write_bytes(bytes(range(256)) * 20)
-    assert "is a binary file" in told(capsys, tmp_path / "x.bin", code=2).err
+    assert "is a binary file" in told(capsys, tmp_path / "x.bin", "--strict", code=2).err
 
 
 @pytest.mark.parametrize(
@@ -414,7 +416,7 @@ def test_a_diverged_run_at_its_last_step_ends_the_watch(tmp_path, capsys, grow):
 
 def test_a_rule_on_the_time_left_needs_a_length_that_somebody_says(log, capsys, grow):
     grow()
-    for how in ([], ["--once"]):
+    for how in (["--strict"], ["--once"]):
         err = told(capsys, log, *how, "--stop-if", "eta_s > 10", code=2).err
         assert f"--stop-if 'eta_s > 10' needs the length of the run, and '{log}' does not say it" in err
 
@@ -458,3 +460,141 @@ def test_a_log_that_is_deleted_while_it_is_watched_is_told_and_waited_for(log, g
     found = told(capsys, log, "--total-steps", 1000)
     assert f"Waiting: '{log}' is not there any more." in found.err
     assert found.out.splitlines()[-1].startswith("step 1,000 of 1,000")
+
+
+# A watch goes on, whatever stands in the log
+
+
+@pytest.mark.parametrize(
+    "row",
+    ["1e30,1.2,1.2,300", "four,hundred,and,ten", "410,4.1,none,205", '410,"4.1,1.2,205', "410", "\x01,\xff"],
+)
+def test_a_bad_row_never_ends_a_watch(log, capsys, grow, row):
+    grow(append(log, [f"{row}\n"]), append(log, rows(420, 500)), append(log, rows(510, 600)))
+    found = told(capsys, log, "--total-steps", 600, "--stop-if", "p(target) < 0.05", "--target", 1.5)
+    assert found.out.splitlines()[-1].startswith("step 600 of 600")
+    assert "Traceback" not in found.err
+
+
+def test_a_step_below_0_is_told_and_ends_no_watch(log, capsys, grow):
+    def interrupt():
+        raise KeyboardInterrupt
+
+    grow(append(log, ["-5,-0.05,1.2,300\n"]), lambda: None, append(log, rows(420, 500)), interrupt)
+    found = told(capsys, log, "--total-steps", 1000, "--stop-if", "p(target) < 0.5", "--target", 1.5, code=130)
+    assert re.search(r"step -5|below 0", found.err)
+
+
+def test_what_a_look_cannot_make_sense_of_is_told_once_and_waited_for(log, capsys, grow):
+    accuracies = log.with_name("acc.csv")
+    accuracies.write_text("step,val_acc\n" + "".join(f"{step},{step / 1000}\n" for step in range(10, 101, 10)))
+    grow(lambda: None, append(accuracies, [f"{step},{step / 1000}\n" for step in range(110, 601, 10)]))
+    watched = (accuracies, "--metric", "accuracy", "--target", 150, "--total-steps", 600)
+    with pytest.raises(AssertionError, match="nothing more happens"):
+        told(capsys, *watched)
+    assert capsys.readouterr().err.count("a target of 150 is not in between") == 1
+    assert "a target of 150 is not in between" in told(capsys, *watched, "--strict", code=2).err
+
+
+@pytest.mark.parametrize(
+    ("rule", "asked", "words"),
+    [
+        ("p(target) < 0.05", [], "needs a --target"),
+        ("slower > 2", [], "give --step-s"),
+        ("eta_s > 10", [], "needs the length of the run"),
+        ("loss > 3", ["--metric", "accuracy"], "add --metric loss"),
+    ],
+)
+def test_a_rule_that_lacks_something_is_told_and_stops_nothing(tmp_path, capsys, grow, rule, asked, words):
+    file = tmp_path / "run.csv"
+    lines = [f"{step},{1 / step},{1 - 1 / step},{step / 2}\n" for step in range(10, 401, 10)]
+    file.write_text("step,train_loss,train_acc,seconds\n" + "".join(lines))
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    grow(append(file, ["410,0.002,0.998,205\n"]), interrupt)
+    err = told(capsys, file, "--stop-if", rule, *asked, code=130).err
+    assert err.count(words) == 1
+    grow()
+    for at_once in ("--strict", "--once"):
+        assert words in told(capsys, file, "--stop-if", rule, *asked, at_once, code=2).err
+
+
+def test_a_log_that_cannot_be_read_for_a_while_is_told_and_waited_for(log, capsys, grow):
+    def to_folder():
+        log.unlink()
+        log.mkdir()
+
+    def back():
+        log.rmdir()
+        write(log, rows(10, 600))
+
+    grow(to_folder, lambda: None, back)
+    found = told(capsys, log, "--total-steps", 600)
+    assert f"Waiting: '{log}' cannot be read: Is a directory." in found.err
+    assert found.out.splitlines()[-1].startswith("step 600 of 600")
+    write(log, rows(10, 400))
+    grow(to_folder)
+    assert "cannot be read" in told(capsys, log, "--total-steps", 600, "--strict", code=2).err
+
+
+def test_a_strict_watch_ends_when_its_log_is_deleted(log, capsys, grow):
+    grow(log.unlink)
+    assert "is not there any more" in told(capsys, log, "--total-steps", 1000, "--strict", code=2).err
+
+
+def test_what_is_no_log_may_be_replaced_by_one_of_another_format(tmp_path, capsys, grow):
+    file = tmp_path / "run.log"
+    file.write_text("1,2,3\n4,5,6\n")
+    grow(lambda: file.write_text("".join(f'{{"step": {n}, "loss": {1 / n}}}\n' for n in range(1, 101))), lambda: None)
+    found = told(capsys, file, "--format", "csv", "--total-steps", 100, "--strict", code=2)
+    assert "begins with numbers" in found.err
+    found = told(capsys, file, "--total-steps", 100)
+    assert found.out.startswith("step 100 of 100")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--split", "dev"], "There is no split 'dev'"),
+        (["--lr", "cosinus"], "is no learning rate"),
+        (["--pattern", "("], "is not a regular expression"),
+        (["--stop-if", "p(target) < 5"], "a probability is between 0 and 1"),
+        (["--like", "nowhere.csv"], "There is no log 'nowhere.csv'"),
+        (["--family", "optimos"], "no family 'optimos'"),
+        (["--format", "xls"], "There is no log format 'xls'"),
+    ],
+)
+def test_a_mistake_in_the_command_line_is_refused_before_there_is_a_log(tmp_path, capsys, grow, arguments, words):
+    grow()
+    assert words in told(capsys, tmp_path / "later.csv", *arguments, code=2).err
+
+
+def test_a_name_that_no_file_can_have_is_refused(capsys, grow):
+    grow()
+    assert "cannot be read: File name too long" in told(capsys, "x" * 5000, code=2).err
+
+
+def test_a_page_that_cannot_be_written_hides_no_rule_that_holds(log, tmp_path, capsys):
+    (tmp_path / "page.html").symlink_to("/dev/full")
+    arguments = (log, "--once", "--total-steps", 1000, "--html", tmp_path / "page.html")
+    found = told(capsys, *arguments, "--stop-if", "loss > 1", code=3)
+    assert "Cannot write" in found.err
+    assert "Cannot write" in told(capsys, *arguments, code=2).err
+
+
+def test_the_recipe_ends_the_training_for_code_3_and_no_other(log, tmp_path):
+    recipe = re.search(r"^traincast watch run.csv.*$", (DOCS / "watch.md").read_text(), re.MULTILINE)[0]
+    watched, _, then = recipe.partition(";")
+    assert "--stop-if" in watched
+    for code, is_ended in ((0, False), (1, False), (2, False), (3, True), (130, False), (137, False)):
+        ended = tmp_path / f"ended-{code}"
+        script = f"(exit {code}); {then.replace('kill $TRAINING', f'touch {ended}')}"
+        subprocess.run(["sh", "-c", script], check=False)
+        assert ended.exists() == is_ended
+
+
+def test_help_says_what_each_exit_code_means(capsys):
+    words = " ".join(told(capsys, "--help").out.split())
+    assert "Exit codes: 0 the run is over; 3 --stop-if holds, and no other code means" in words

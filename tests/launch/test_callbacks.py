@@ -433,14 +433,3 @@ def test_a_real_lightning_fit_is_logged(tmp_path):
     assert log.find("loss", "validation").steps.tolist() == [8.0, 16.0, 24.0]
     assert log.find("accuracy", "validation").values.tolist() == [0.5] * 3
     assert told[-1].startswith("traincast: step 24 of 24 (100.0 %), epoch 3.0")
-
-
-def test_a_tell_that_raises_does_not_end_the_run(tmp_path):
-    def tell(line):
-        raise OSError("no space left on device")
-
-    reporter = Reporter(tmp_path / "run.csv", every_s=0.0, tell=tell)
-    reporter.begin(100)
-    for step in range(1, 9):
-        reporter.add(step, train_loss=1.0 / step)
-    reporter.tell()

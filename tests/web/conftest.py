@@ -47,7 +47,7 @@ def run_server():
 @pytest.fixture(scope="session")
 def server():
     """One with short patience, for those who try it."""
-    with running(Limits(body_s=1.0, idle_s=0.6)) as address:
+    with running(Limits(body_pace_s=1.0, idle_s=0.6)) as address:
         yield address
 
 

@@ -264,3 +264,10 @@ def test_files_of_the_page_are_sent_once(client):
 @pytest.mark.parametrize("path", ["/static/app.js", "/../app.py", "/%2e%2e/app.py", "/index.html/../../x"])
 def test_only_known_files_are_served(client, path):
     assert client.get(path).status_code == 404
+
+
+def test_half_a_character_in_a_question_is_a_sentence(client):
+    content = b'{"model": "\\ud800", "on": "T4"}'
+    reply = client.post("/api/explain", content=content, headers={"Content-Type": "application/json"})
+    assert reply.status_code == 422
+    assert reply.json()["error"].startswith("Model (model) should be")

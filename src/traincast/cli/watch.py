@@ -42,6 +42,12 @@ def watch(
         ),
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="Look once and end.")] = False,
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict", help="End with exit code 2 where the watch could only wait: the log is gone or damaged."
+        ),
+    ] = False,
     pattern: of_log.Pattern = None,
     format: of_log.Format = None,
     column: of_log.Columns = None,
@@ -56,10 +62,15 @@ def watch(
     saw last is the page or image, also after Ctrl-C. Examples:
     traincast watch metrics.csv --total-steps 10000 --target 3.0; traincast watch metrics.csv --epochs 90 --target 0.76
     --metric accuracy --stop-if "p(target) < 0.05"
+
+    Exit codes: 0 the run is over; 3 --stop-if holds, and no other code means that the training should be stopped; 2 a
+    mistake in the command line (with --strict or --once also a log that cannot be watched); 130 Ctrl-C; 1 nobody reads
+    the output any more.
     """
     from traincast.api.converging import other_logs
     from traincast.cli.watch_loop import Watch
     from traincast.cli.watch_screen import display_for
+    from traincast.convergence import given
     from traincast.convergence.asked import Asked
     from traincast.convergence.logs.follow import LogFollower
     from traincast.convergence.logs.reading import Reading
@@ -68,6 +79,7 @@ def watch(
 
     if not 0 < interval_s < float("inf"):
         raise InputError(f"--interval should be above 0 seconds, not {interval_s:g}.")
+    given.path("A log", file)
     columns = of_log.columns_of(column)
     reading = Reading(format=format, pattern=pattern, columns=columns, steps_per_epoch=steps_per_epoch, metric=metric)
     asked = Asked(
@@ -83,7 +95,7 @@ def watch(
         like=other_logs(like or (), file, reading, run),
         relation_from=other_logs(relation_from or (), file, reading, run),
     )
-    rule = None if stop_if is None else read_rule(stop_if, asked)
+    rule = None if stop_if is None else read_rule(stop_if)
     with display_for(as_json=as_json, once=once) as display:
         own = Watch(
             file,
@@ -91,6 +103,7 @@ def watch(
             asked,
             rule,
             display,
+            strict,
         )
         try:
             code = own.once() if once else own.follow(interval_s)
@@ -104,14 +117,15 @@ def watch(
 def _written(seen: "Watch", html: Path | None, png: Path | None, code: int) -> int:
     """The page of `converge`, of the last look. Without one the exit code says so, unless it says more already."""
     from traincast.cli.show import write_files
-    from traincast.errors import InputError
+    from traincast.errors import InputError, TraincastError
     from traincast.views.converge import document_of
 
-    if seen.status is not None and seen.status.curve is not None:
+    try:
+        if seen.status is None or seen.status.curve is None:
+            raise InputError(f"'{seen.path}' has too little yet for a forecast, so there is no page of it.")
         write_files(document_of([seen.status]), html=html, png=png)
-        return code
-    missing = f"'{seen.path}' has too little yet for a forecast, so there is no page of it."
-    if not code:
-        raise InputError(missing)
-    typer.echo(missing, err=True)
+    except TraincastError as error:
+        if not code:
+            raise
+        typer.echo(str(error), err=True)
     return code

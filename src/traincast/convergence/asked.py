@@ -11,8 +11,8 @@ from traincast.convergence.counting import count, counted
 from traincast.convergence.curves.curve import Curve
 from traincast.convergence.curves.fit import Kind, check_family, continue_like, fit_curve
 from traincast.convergence.curves.points import FEWEST
-from traincast.convergence.curves.schedule import LearningRate
-from traincast.convergence.logs.log import Log, Series
+from traincast.convergence.curves.schedule import LearningRate, read_schedule
+from traincast.convergence.logs.log import Log, Series, check_split
 from traincast.convergence.logs.names import has_top, is_known, is_loss, metric_of
 from traincast.errors import InputError
 
@@ -53,6 +53,10 @@ class Asked:
             raise InputError(f"A target is a finite number, not {self.target}.")
         if self.metric is not None:
             given.word("A metric", self.metric)
+        if self.split is not None:
+            check_split(self.split)
+        if isinstance(self.learning_rate, str):
+            read_schedule(self.learning_rate, np.ones(1), 1.0)  # words that mean none are refused before a log is there
         if self.like and (self.learning_rate is not None or self.family != "auto"):
             raise InputError(
                 "A run that is continued as others went has no family and no learning rate: leave them out."

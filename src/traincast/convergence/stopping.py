@@ -39,14 +39,32 @@ class StopRule:
         if self.name == "slower":
             return status.slower
         if not is_loss(status.series.metric):
-            raise InputError(
-                f"--stop-if '{self}' is about a loss, and '{status.series.name}' is watched, a {status.series.metric}: "
-                "add --metric loss."
-            )
+            return None
         return math.inf if status.series.divergence is not None else status.value
+
+    def lacking(self, asked: Asked) -> str | None:
+        """The option without which the rule can never hold, whatever is logged; None where nothing lacks."""
+        if self.name == "p(target)" and asked.target is None:
+            return f"--stop-if '{self}' needs a --target."
+        if self.name == "slower" and asked.step_s is None:
+            return f"--stop-if '{self}' needs the expected time of a step: give --step-s."
+        return None
+
+    def may_come(self, status: Status, asked: Asked) -> bool:
+        """Whether what is `missing` may still be logged: a length that nobody says will not, nor another metric."""
+        if self.name == "loss":
+            return False
+        lengths = (asked.total_steps, asked.n_epochs, status.log.total_steps, status.log.n_epochs)
+        is_said = status.total_steps is not None or any(length is not None for length in lengths)
+        return self.name != "eta_s" or is_said
 
     def missing(self, status: Status) -> str | None:
         """Why the rule cannot hold, as far as the log tells so far; None where it can."""
+        if self.name == "loss" and not is_loss(status.series.metric):
+            return (
+                f"--stop-if '{self}' is about a loss, and '{status.series.name}' is watched, a {status.series.metric}: "
+                "add --metric loss."
+            )
         if self.name == "eta_s" and status.total_steps is None:
             return (
                 f"--stop-if '{self}' needs the length of the run, and '{status.log.path}' does not say it: give "
@@ -66,8 +84,8 @@ class StopRule:
         return value < self.limit if self.is_below else value > self.limit
 
 
-def read_rule(text: str, asked: Asked) -> StopRule:
-    """A rule as it is typed, which needs what is asked: p(target) a target, slower an expected time."""
+def read_rule(text: str) -> StopRule:
+    """A rule as it is typed."""
     match = _RULE.fullmatch(text)
     if match is None:
         raise InputError(
@@ -75,10 +93,6 @@ def read_rule(text: str, asked: Asked) -> StopRule:
             "'p(target) < 0.05'."
         )
     name = re.sub(r"\s", "", match["name"])
-    if name == "p(target)" and asked.target is None:
-        raise InputError(f"--stop-if '{text}' needs a --target.")
-    if name == "slower" and asked.step_s is None:
-        raise InputError(f"--stop-if '{text}' needs the expected time of a step: give --step-s.")
     limit = float(match["limit"])
     if name == "p(target)" and not 0 <= limit <= 1:
         raise InputError(f"--stop-if '{text}': a probability is between 0 and 1, not {limit:g}; 5 % is 0.05.")

@@ -26,7 +26,12 @@ if TYPE_CHECKING:
     from traincast.web.questions import Question
     from traincast.web.shelf import Shelf
 
-_GONE = 499  # nobody reads it
+
+class GoneError(HTTPException):
+    """Whoever asked has gone while they waited; nobody reads this."""
+
+    def __init__(self) -> None:
+        super().__init__(499, "Whoever asked has gone.")
 
 
 class Gate:
@@ -68,7 +73,7 @@ class Desk:
             if (found := self._kept.get(key)) is not None:  # somebody asked the same while this one waited
                 return found
             if await is_gone():
-                raise HTTPException(_GONE, "Whoever asked has gone.")
+                raise GoneError
             work = partial(self._work_on_upload if way is Way.UPLOAD else self._work, what, asked)
             content = await to_thread.run_sync(work, limiter=self._threads)
         self._kept.put(key, content)

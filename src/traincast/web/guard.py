@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import ipaddress
 import re
 import socket
-import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
-from starlette.responses import JSONResponse
 
 from traincast.web.limits import Limits
+from traincast.web.pace import Message, Pace, Receive
+from traincast.web.refusals import problem
 
 Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
@@ -57,12 +54,12 @@ class Guard:
             scope = {**scope, "method": "GET"}
             send = _without_body(send)
         send = _with_headers(_in_pieces(send), is_kept=not scope["path"].startswith("/api/"))
-        problem = self._refused(Headers(scope=scope), scope["method"])
-        if problem is None:
+        refused = self._refused(Headers(scope=scope), scope["method"])
+        if refused is None:
             with contextlib.suppress(ClientDisconnect):  # who has gone wants no answer
                 await self._app(scope, self._limited(scope, receive), send)
         else:
-            await JSONResponse({"error": problem[1]}, status_code=problem[0])(scope, receive, send)
+            await problem(*refused)(scope, receive, send)
 
     def _refused(self, headers: Headers, method: str) -> tuple[int, str] | None:
         """Another page in the same browser must not ask: neither under a name of its own nor from its own origin."""
@@ -80,22 +77,17 @@ class Guard:
         """Raises where the body is too long or too slow; the application makes a reply of that."""
         is_upload = scope["method"] == "POST" and scope["path"] in UPLOAD_PATHS
         most = self._limits.upload_bytes if is_upload else self._limits.question_bytes
-        until: float | None = None  # the clock starts when somebody reads: who waits for a reader is not slow
+        pace = Pace(bytes_per_s=self._limits.body_bytes_per_s, seconds=self._limits.body_pace_s)
         told = Headers(scope=scope).get("content-length", "0")
         n_bytes, is_whole = 0, False
 
         async def limited() -> Message:
-            nonlocal n_bytes, is_whole, until
+            nonlocal n_bytes, is_whole
             if is_whole:  # from now on only the end of the connection is waited for
                 return await receive()
             if not (told.isascii() and told.isdigit()) or int(told) > most:
                 raise _too_large(most)
-            until = time.monotonic() + self._limits.body_s if until is None else until
-            try:
-                async with asyncio.timeout(until - time.monotonic()):
-                    message = await receive()
-            except TimeoutError as error:
-                raise HTTPException(408, f"The request was not whole after {self._limits.body_s:g} s.") from error
+            message = await pace.receive(receive)
             n_bytes += len(message.get("body", b""))
             is_whole = not message.get("more_body", False)
             if n_bytes > most:

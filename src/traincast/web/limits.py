@@ -13,9 +13,11 @@ class Limits:
 
     question_bytes: int = 64 * 1024
     upload_bytes: int = 128 * MIB
-    body_s: float = 60.0  # of a request, from when it is begun to be read
+    body_bytes_per_s: int = 16 * 1024  # a body that brings less is not waited for,
+    body_pace_s: float = 10.0  # counted over so long
     idle_s: float = 15.0  # a connection on which no request is under way, or nobody reads the reply
     n_connections: int = 500
+    n_connections_of_one: int = 400  # client, so that nobody can have all of them
     reading_s: float = 60.0  # of an uploaded file, in a process of its own
     reading_memory_bytes: int = 6 * 1024 * MIB  # addresses, of which torch alone takes more than half
     trace_bytes: int = 32 * MIB
@@ -29,6 +31,9 @@ class Limits:
     n_workers: int = 1  # questions at once: more would only fight for the interpreter, and none be done sooner
     n_waiting: int = 200
     n_readers: int = 2
-    n_readers_waiting: int = 8
+    n_readers_waiting: int = 16
+    n_uploads_of_one: int = 12  # client, that arrive, wait for a reader or are read
+    n_bodies_of_one: int = 2  # as large as an upload may be: what those of one client take together,
+    n_bodies: int = 4  # and those of all
     kept_answers: int = 512
     kept_answer_bytes: int = 48 * MIB

@@ -1,15 +1,23 @@
-"""Where uploads come in: so many are read at once, and those that are models or logs go to the shelf."""
+"""Where uploads come in: each is received, then read, so many at once, and models and logs go to the shelf."""
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
-from traincast.web.desk import Desk, Gate
+from traincast.errors import FileFormatError
+from traincast.web.arrivals import Arrivals
+from traincast.web.child import UPLOAD
+from traincast.web.clients import client_of
+from traincast.web.desk import Desk, Gate, GoneError
 from traincast.web.replies import Uploaded, UploadedLog
 from traincast.web.shelf import Shelf, Upload
-from traincast.web.uploads import continue_log, keep_log, read_model
+from traincast.web.uploads import continue_log, keep_log, plain_name, read_model
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -23,23 +31,41 @@ class Reception:
 
     def __init__(self, shelf: Shelf, desk: Desk, limits: Limits) -> None:
         self._shelf, self._desk, self._limits = shelf, desk, limits
+        self._arrivals = Arrivals(limits)
         self._gate = Gate(limits.n_readers, limits.n_readers_waiting)
 
     async def take_model(self, request: Request, name: str, options: dict[str, int]) -> Uploaded:
-        async with self._gate.enter():
-            found = await read_model(request, name, options, self._limits)
+        async with self._received(request, name) as folder:
+            found = await read_model(folder, name, options, self._limits)
         key = self._shelf.put("upload", Upload(name, found.content))
         await to_thread.run_sync(self._desk.expect_questions)
         return Uploaded(id=key, name=name, **found.told)
 
     async def take_log(self, request: Request, name: str, metric: str | None) -> UploadedLog:
-        async with self._gate.enter():
-            found = await keep_log(request, name, metric, self._limits)
+        async with self._received(request, name) as folder:
+            found = await keep_log(folder, name, metric, self._limits)
         key = self._shelf.put("log", Upload(name, found.content))
         await to_thread.run_sync(self._desk.expect_questions)
         return UploadedLog(id=key, name=name, **found.told)
 
     async def continue_log(self, request: Request, asked: LogQuestion, presenter: str) -> bytes:
         """The reply about a log that is not kept."""
-        async with self._gate.enter():
-            return await continue_log(request, asked, presenter, self._limits)
+        async with self._received(request, plain_name(asked.name)) as folder:
+            return await continue_log(folder, asked, presenter, self._limits)
+
+    @asynccontextmanager
+    async def _received(self, request: Request, name: str) -> AsyncIterator[Path]:
+        """A folder of its own with the whole upload, and then a reader: who sends slowly keeps none from the others."""
+        client = client_of(request.client.host if request.client is not None else "")
+        with (
+            self._arrivals.place(client) as arrival,
+            tempfile.TemporaryDirectory(prefix="traincast-upload-") as made,
+        ):
+            folder = Path(made)
+            await self._arrivals.save(arrival, request.stream(), folder / UPLOAD)
+            if not arrival.n_bytes:
+                raise FileFormatError(f"'{name}' is empty.")
+            async with self._gate.enter():
+                if await request.is_disconnected():
+                    raise GoneError
+                yield folder

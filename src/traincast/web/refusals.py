@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
@@ -12,31 +14,36 @@ from traincast.errors import BusyError, TraincastError
 from traincast.web.wording import for_page, sentence_of
 
 
+def problem(status: int, sentence: str, headers: Mapping[str, str] | None = None) -> Response:
+    """What the sentence quotes from a request may be half a character, which no reply can hold."""
+    shown = sentence.encode(errors="replace").decode()
+    return JSONResponse({"error": shown}, status_code=status, headers=headers)
+
+
 def add_refusals(app: FastAPI) -> None:
     """One handler a kind of error."""
 
     async def ours(_request: Request, error: Exception) -> Response:
         is_busy = isinstance(error, BusyError)
-        sentence = " ".join(for_page(str(error)).split()).encode(errors="replace").decode()
         headers = {"Retry-After": "3"} if is_busy else None
-        return JSONResponse({"error": sentence}, status_code=429 if is_busy else 422, headers=headers)
+        return problem(429 if is_busy else 422, " ".join(for_page(str(error)).split()), headers)
 
     async def invalid(_request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        return JSONResponse({"error": sentence_of(error.errors())}, status_code=422)
+        return problem(422, sentence_of(error.errors()))
 
     async def refused(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         if error.status_code == 405:
             return _other_methods(app, request)
         sentence = _REFUSED.get(str(error.detail), str(error.detail)).format(path=request.url.path[:80])
-        return JSONResponse({"error": sentence}, status_code=error.status_code, headers=error.headers)
+        return problem(error.status_code, sentence, error.headers)
 
     async def too_much(_request: Request, _error: Exception) -> Response:
-        return JSONResponse({"error": "This question needs more memory than the server has."}, status_code=422)
+        return problem(422, "This question needs more memory than the server has.")
 
     async def failed(_request: Request, _error: Exception) -> Response:
-        return JSONResponse({"error": "The server failed at this question: that is a fault of ours."}, status_code=500)
+        return problem(500, "The server failed at this question: that is a fault of ours.")
 
     app.add_exception_handler(TraincastError, ours)
     app.add_exception_handler(RequestValidationError, invalid)
@@ -59,4 +66,4 @@ def _other_methods(app: FastAPI, request: Request) -> Response:
     if request.method == "OPTIONS":
         return Response(status_code=204, headers=headers)
     sentence = f"{request.method[:20]} is not answered at {request.url.path}: use {' or '.join(allowed)}."
-    return JSONResponse({"error": sentence}, status_code=405, headers=headers)
+    return problem(405, sentence, headers)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import socket
+import sys
 import threading
 
 import uvicorn
 
 from traincast.web.app import make_app
-from traincast.web.connections import protocol_with
+from traincast.web.connections import ImpatientProtocol, protocol_with
 from traincast.web.limits import Limits
 from traincast.web.presenting import Presenters
 
 _BACKLOG = 256
+_OTHER_FILES = 100  # uploads in progress, pipes to processes, libraries
 _WARM_ON = "A100-SXM4-80GB"
 _WARM_IN = ("fp32", "amp-fp16", "amp-bf16", "bf16")  # tf32 has the ops of fp32
 
@@ -37,7 +39,7 @@ def make_server(present: Presenters, *, host: str = "127.0.0.1", limits: Limits 
     limits = limits or Limits()
     config = uvicorn.Config(
         make_app(present, limits=limits, host=host),
-        http=protocol_with(idle_s=limits.idle_s, n_connections=limits.n_connections),
+        http=_protocol(limits),
         ws="none",
         lifespan="off",
         log_level="warning",
@@ -46,6 +48,22 @@ def make_server(present: Presenters, *, host: str = "127.0.0.1", limits: Limits 
         timeout_graceful_shutdown=3,
     )
     return uvicorn.Server(config)
+
+
+def _protocol(limits: Limits) -> type[ImpatientProtocol]:
+    """With no more connections than the system lets this process open: beyond that, it could not even refuse them."""
+    n_connections = min(limits.n_connections, _n_open_files() - _OTHER_FILES)
+    n_of_one = min(limits.n_connections_of_one, n_connections)
+    return protocol_with(idle_s=limits.idle_s, n_connections=n_connections, n_connections_of_one=n_of_one)
+
+
+def _n_open_files() -> int:
+    try:
+        import resource
+    except ImportError:
+        return sys.maxsize
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return sys.maxsize if soft == resource.RLIM_INFINITY else soft
 
 
 def warm_up() -> threading.Thread:

@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,8 +16,6 @@ from traincast.web.annex import QUIET
 from traincast.web.child import PROBLEM, RESULT, TRACE, UPLOAD
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
-
     from traincast.web.limits import Limits
     from traincast.web.questions import LogQuestion
 
@@ -40,7 +37,7 @@ def plain_name(name: str) -> str:
     return kept[-_LONGEST_NAME:].strip() or "the upload"
 
 
-async def read_model(request: Request, name: str, model_options: dict[str, Any], limits: Limits) -> ReadFile:
+async def read_model(folder: Path, name: str, model_options: dict[str, Any], limits: Limits) -> ReadFile:
     """The bytes of the model's trace. They are not opened here."""
     options = {
         "name": name,
@@ -48,41 +45,20 @@ async def read_model(request: Request, name: str, model_options: dict[str, Any],
         "trace_ops": limits.trace_ops,
         "trace_memory_bytes": limits.trace_memory_bytes,
     }
-    with tempfile.TemporaryDirectory(prefix="traincast-upload-") as made:
-        folder = Path(made)
-        await _save_body(request, folder, name)
-        told = json.loads(await _run_child("model", options, folder, limits))
-        return ReadFile(_content(folder / TRACE, f"The trace of '{name}'", limits.trace_bytes), told)
+    told = json.loads(await _run_child("model", options, folder, limits))
+    return ReadFile(_content(folder / TRACE, f"The trace of '{name}'", limits.trace_bytes), told)
 
 
-async def keep_log(request: Request, name: str, metric: str | None, limits: Limits) -> ReadFile:
+async def keep_log(folder: Path, name: str, metric: str | None, limits: Limits) -> ReadFile:
     """The log as it was sent, once a process of its own could read it."""
-    with tempfile.TemporaryDirectory(prefix="traincast-upload-") as made:
-        folder = Path(made)
-        await _save_body(request, folder, name)
-        told = json.loads(await _run_child("log", {"name": name, "metric": metric}, folder, limits))
-        return ReadFile(_content(folder / UPLOAD, f"'{name}'", limits.kept_upload_bytes), told)
+    told = json.loads(await _run_child("log", {"name": name, "metric": metric}, folder, limits))
+    return ReadFile(_content(folder / UPLOAD, f"'{name}'", limits.kept_upload_bytes), told)
 
 
-async def continue_log(request: Request, asked: LogQuestion, presenter: str, limits: Limits) -> bytes:
+async def continue_log(folder: Path, asked: LogQuestion, presenter: str, limits: Limits) -> bytes:
     """The body of the reply."""
-    name = plain_name(asked.name)
-    with tempfile.TemporaryDirectory(prefix="traincast-upload-") as made:
-        folder = Path(made)
-        await _save_body(request, folder, name)
-        options = {"name": name, "asked": asked.model_dump(exclude={"name"}), "presenter": presenter}
-        return await _run_child("converge", options, folder, limits)
-
-
-async def _save_body(request: Request, folder: Path, name: str) -> None:
-    """The guard has put limits on the size and on the time of the body."""
-    n_bytes = 0
-    with (folder / UPLOAD).open("wb") as file:
-        async for chunk in request.stream():
-            file.write(chunk)
-            n_bytes += len(chunk)
-    if not n_bytes:
-        raise FileFormatError(f"'{name}' is empty.")
+    options = {"name": plain_name(asked.name), "asked": asked.model_dump(exclude={"name"}), "presenter": presenter}
+    return await _run_child("converge", options, folder, limits)
 
 
 async def _run_child(job: str, options: dict[str, Any], folder: Path, limits: Limits) -> bytes:

@@ -4,7 +4,6 @@ import pytest
 from written_logs import table
 
 import traincast as tc
-from traincast.convergence.asked import Asked
 from traincast.convergence.logs.follow import LogFollower
 from traincast.convergence.logs.reading import Reading
 from traincast.convergence.stopping import read_rule
@@ -143,4 +142,4 @@ def test_a_table_is_known_by_one_named_column_while_it_has_only_a_header(tmp_pat
 
 def test_a_part_of_a_loss_is_a_loss_for_a_stop_rule(tmp_path):
     status = tc.converge(detector(tmp_path / "results.csv"), n_epochs=100)
-    assert read_rule("loss > 0.5", Asked()).holds(status)
+    assert read_rule("loss > 0.5").holds(status)

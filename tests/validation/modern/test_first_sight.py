@@ -12,7 +12,7 @@ from traincast.validation.modern.asking import Answer
 from traincast.validation.modern.constants import constants_of
 from traincast.validation.modern.repeats import language_repeats, repeats_of
 from traincast.validation.modern.scored_rows import FileCount, ScoredRows, language_set, of_language
-from traincast.validation.modern.sight_page import page, section
+from traincast.validation.modern.sight_page import page, section, with_first_sight
 from traincast.validation.modern.sight_record import Record, appended, asked_of, read_record, sight_of, write_record
 
 ROOT = Path(__file__).parents[3]
@@ -20,14 +20,14 @@ WHEN = {"commit": "abc1234", "date": "2026-11-18"}
 
 
 def scored(name="a set", n=4, factor=1.5):
-    observed_s = np.linspace(1.0, 2.0, n)
+    observed = np.linspace(1.0, 2.0, n)
     return ScoredRows(
         name=name,
         file="made_up.csv",
-        observed_s=observed_s,
-        predicted_s=factor * observed_s,
+        observed=observed,
+        predicted=factor * observed,
         log_sd=np.full(n, 0.1),
-        roofline_s=observed_s / 2,
+        baseline=observed / 2,
     )
 
 
@@ -47,8 +47,8 @@ def test_a_sight_has_the_errors_of_its_rows_and_those_of_one_factor_on_the_roofl
 
     assert (sight.n, sight.n_inside) == (4, 0)
     assert sight.median_absolute_fraction == sight.bias_fraction == 0.5
-    assert sight.roofline_ratio == 2.0
-    assert sight.scaled_roofline_fraction == 0.0
+    assert sight.baseline_ratio == 2.0
+    assert sight.scaled_baseline_fraction == 0.0
     assert sight.p90_over_p10 == pytest.approx(np.exp(0.2 * 1.2816), abs=1e-3)
 
 
@@ -72,6 +72,35 @@ def test_a_record_is_read_as_it_was_written(tmp_path, answer):
 
     assert read_record(path) == record
     assert read_record(tmp_path / "none.json") == Record()
+
+
+def test_a_forecast_without_an_interval_has_no_coverage(tmp_path):
+    rows = replace(scored(), log_sd=None, quantity="peak memory", rule="16 bytes a parameter")
+    sight = sight_of(rows, **WHEN)
+    path = tmp_path / "first_sight.json"
+
+    write_record(path, appended(Record(), [sight_of(scored("timed"), **WHEN), sight], []))
+    text = page(read_record(path), [])
+
+    assert (sight.n_inside, sight.p90_over_p10) == (None, None)
+    assert read_record(path).sights[1] == sight
+    assert "**Peak memory**" in text
+    assert "| a set | 4 | 50.0 | 50.0 | +50.0 | - | - | 16 bytes a parameter | 2.00 | 0.0 |" in text
+
+
+def test_only_the_section_of_first_sights_is_replaced_in_the_page_on_accuracy():
+    record = appended(Record(), [sight_of(scored(), **WHEN)], [])
+    before = "# Accuracy\n\n## At first sight\n\nof yesterday\n\n## Next\n\nrest\n"
+
+    after = with_first_sight(before, page(record, []))
+
+    assert after.startswith("# Accuracy\n\n## At first sight\n")
+    assert "of yesterday" not in after
+    assert "| a set | 4 |" in after
+    assert after.endswith("\n\n## Next\n\nrest\n")
+    assert with_first_sight(after, page(record, [])) == after
+    with pytest.raises(InputError, match="has no section 'At first sight'"):
+        with_first_sight("# Accuracy\n", page(record, []))
 
 
 def test_language_rows_are_sets_of_a_source_a_gpu_and_what_is_recomputed(line, answer):

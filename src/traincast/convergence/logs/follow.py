@@ -89,6 +89,9 @@ class LogFollower:
     def _poll_lines(self, format: str) -> Log | None:
         with self._path.open("rb") as file:
             if self._is_another(file):
+                if self._first_step is None:  # nothing was found in what was there before: it may be of another format
+                    self._forget()
+                    return None
                 self._begin_anew(file, format)
             if self._reader is None:
                 self._reader = self._reading.reader(str(self._path), format)

@@ -17,6 +17,11 @@ FloatArray = NDArray[np.float64]
 SPLITS = ("train", "validation", "test")
 
 
+def check_split(split: str) -> None:
+    if split not in SPLITS:
+        raise InputError(f"There is no split '{split}': choose {', '.join(SPLITS)}.")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Divergence:
     """The rows at the end of a series that are no finite numbers."""
@@ -103,8 +108,8 @@ class Log:
         A part of a name will do where no other has it. Without a split, training comes before validation, and
         validation before test.
         """
-        if split is not None and split not in SPLITS:
-            raise InputError(f"There is no split '{split}': choose {', '.join(SPLITS)}.")
+        if split is not None:
+            check_split(split)
         wanted = given.word("A metric", metric).strip()
         found = [one for one in self.matching(wanted) if split in (None, one.split)]
         if not found:

@@ -59,6 +59,8 @@ class Reading:
             raise InputError(f"steps_per_epoch must be above 0, not {self.steps_per_epoch:g}.")
         if self.pattern is not None and self.format not in (None, "text"):
             raise InputError(f"A pattern reads plain text, not {self.format}.")
+        if self.pattern is not None:
+            TextReader("", self.pattern)  # refuses what is no pattern, before there is a log
 
     def reader(self, path: str, format: str, n_bytes: int = 0) -> LineReader:
         """`n_bytes` is how long the text is, where that is known."""

@@ -8,7 +8,8 @@ from typing import Any
 
 from traincast.convergence.asked import Asked
 from traincast.errors import MissingExtraError
-from traincast.launch.callbacks.reporter import Reporter, Tell, columns_of
+from traincast.launch.callbacks.guard import Tell, hook
+from traincast.launch.callbacks.reporter import Reporter, columns_of
 
 try:
     from transformers import TrainerCallback
@@ -32,23 +33,30 @@ class ForecastCallback(TrainerCallback):  # type: ignore[misc]  # transformers i
     ) -> None:
         asked = Asked(target=target, metric=metric, split=split, usd_per_hour=usd_per_hour)
         self._reporter = Reporter(path, asked, every_s=every_s, tell=tell)
+        self.tell_user, self.is_off = self._reporter.tell_user, False
 
+    @hook
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if state.is_world_process_zero:
             self._reporter.begin(state.max_steps)
 
+    @hook
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._reporter.works()
 
+    @hook
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._reporter.waits()
 
+    @hook
     def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._reporter.pauses()
 
+    @hook
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._reporter.pauses()
 
+    @hook
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         self._reporter.pauses()
         if state.is_world_process_zero and logs and "train_runtime" not in logs:  # else a summary of the whole run
@@ -59,6 +67,7 @@ class ForecastCallback(TrainerCallback):  # type: ignore[misc]  # transformers i
             self._reporter.add(state.global_step, epoch=state.epoch, rate=rate, **columns_of(numbers))
         self._reporter.waits()
 
+    @hook
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if state.is_world_process_zero:
             self._reporter.tell()

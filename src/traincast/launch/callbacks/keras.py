@@ -8,9 +8,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from traincast.convergence import given
 from traincast.convergence.asked import Asked
 from traincast.errors import InputError, MissingExtraError
-from traincast.launch.callbacks.reporter import Reporter, Tell, columns_of
+from traincast.launch.callbacks.guard import Tell, hook
+from traincast.launch.callbacks.reporter import Reporter, columns_of
 
 try:
     from keras import ops
@@ -38,31 +40,36 @@ class ForecastCallback(Callback):  # type: ignore[misc]  # keras is not read by 
         tell: Tell | None = None,
     ) -> None:
         super().__init__()
-        if every_steps < 1:
+        if not given.number("every_steps", every_steps) >= 1:
             raise InputError(f"A row is written every 1 step or more, not every {every_steps}.")
         asked = Asked(target=target, metric=metric, split=split, usd_per_hour=usd_per_hour)
         self._reporter = Reporter(path, asked, every_s=every_s, tell=tell)
+        self.tell_user, self.is_off = self._reporter.tell_user, False
         self._every_steps = every_steps
         self._epoch, self._step, self._first_step = 0, 0, 0
         self._n_batches = 0  # in the mean of the row before, of this epoch
         self._means: dict[str, float] = {}
         self._begun, self._n_at_once = 0, 1  # steps of one call
 
+    @hook
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         if not _is_first_process():
             return
         steps, epochs = self.params.get("steps"), self.params.get("epochs")
         self._reporter.begin(steps * epochs if steps and epochs else None)
 
+    @hook
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._epoch, self._n_batches, self._means = epoch, 0, {}
         steps = self.params.get("steps")
         self._first_step = epoch * steps if steps else self._step  # a resumed run begins at its initial_epoch
 
+    @hook
     def on_train_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         self._reporter.works(self._n_at_once)
         self._begun = batch
 
+    @hook
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         self._n_at_once = batch - self._begun + 1
         n_batches, steps = batch + 1, self.params.get("steps")  # one call may be of several steps
@@ -76,11 +83,13 @@ class ForecastCallback(Callback):  # type: ignore[misc]  # keras is not read by 
             self._reporter.add(self._step, epoch=epoch, rate=self._rate(), **since)
         self._reporter.waits()
 
+    @hook
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._reporter.pauses()
         found = {name: value for name, value in columns_of(logs or {}).items() if name.startswith("val_")}
         self._reporter.add(self._step, epoch=epoch + 1.0, **found)
 
+    @hook
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         self._reporter.tell()
 
@@ -99,8 +108,16 @@ def _is_first_process() -> bool:
     if "RANK" in os.environ:
         return os.environ["RANK"] == "0"
     if "TF_CONFIG" in os.environ:
-        config = json.loads(os.environ["TF_CONFIG"])
-        first = {"type": "chief" if "chief" in config.get("cluster", {}) else "worker", "index": 0}
-        return first == {**first, **config.get("task", {})}
+        return _is_first_task(os.environ["TF_CONFIG"])
     jax = sys.modules.get("jax")
     return jax is None or jax.process_index() == 0
+
+
+def _is_first_task(text: str) -> bool:
+    """By TF_CONFIG. Where that is damaged it leads no processes together, and each is the first of its own."""
+    try:
+        config = json.loads(text)
+        first = {"type": "chief" if "chief" in config.get("cluster", {}) else "worker", "index": 0}
+        return first == {**first, **config.get("task", {})}
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return True

@@ -9,7 +9,8 @@ from typing import Any
 
 from traincast.convergence.asked import Asked
 from traincast.errors import MissingExtraError
-from traincast.launch.callbacks.reporter import Reporter, Tell, columns_of
+from traincast.launch.callbacks.guard import Tell, hook
+from traincast.launch.callbacks.reporter import Reporter, columns_of
 
 try:
     _lightning = import_module("lightning.pytorch")
@@ -40,32 +41,38 @@ class ForecastCallback(_lightning.Callback):  # type: ignore[name-defined,misc] 
         super().__init__()
         asked = Asked(target=target, metric=metric, split=split, usd_per_hour=usd_per_hour)
         self._reporter = Reporter(path, asked, every_s=every_s, tell=tell)
+        self.tell_user, self.is_off = self._reporter.tell_user, False
         self._last_step = 0
 
+    @hook
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         if trainer.is_global_zero:
             self._reporter.begin(trainer.estimated_stepping_batches)
 
+    @hook
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
         self._reporter.works()
 
+    @hook
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         step = trainer.global_step
         if trainer.is_global_zero and step % max(trainer.log_every_n_steps, 1) == 0 and step != self._last_step:
             self._last_step = step  # batches that only accumulate gradients are not steps
             self._reporter.pauses()
-            loss = outputs.get("loss") if isinstance(outputs, Mapping) else outputs
+            told = columns_of({"train_loss": outputs.get("loss") if isinstance(outputs, Mapping) else outputs})
             # Lightning divides it by the batches whose gradients are added up.
-            found = columns_of({} if loss is None else {"train_loss": float(loss) * trainer.accumulate_grad_batches})
+            found = {name: loss * trainer.accumulate_grad_batches for name, loss in told.items()}
             logged = {
                 name: value for name, value in columns_of(trainer.callback_metrics).items() if name == "train_acc"
             }
             self._reporter.add(step, rate=_rate(trainer), epoch=_epoch(trainer, batch_idx), **found, **logged)
         self._reporter.waits()
 
+    @hook
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
         self._reporter.pauses()
 
+    @hook
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
         if not trainer.is_global_zero or trainer.sanity_checking:
             return
@@ -74,9 +81,11 @@ class ForecastCallback(_lightning.Callback):  # type: ignore[name-defined,misc] 
             trainer.global_step, **{name: found[name] for name in ("val_loss", "val_acc") if name in found}
         )
 
+    @hook
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
         self._reporter.pauses()
 
+    @hook
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         if trainer.is_global_zero:
             self._reporter.tell()

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import math
-import sys
+import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import SupportsFloat
+from typing import Any
 
+from traincast.convergence import given
 from traincast.convergence.asked import Asked
 from traincast.convergence.logs.follow import LogFollower
 from traincast.convergence.logs.names import metric_of
 from traincast.convergence.status_line import line_of
 from traincast.convergence.watching import status_of
-from traincast.errors import TraincastError
+from traincast.errors import InputError, TraincastError
+from traincast.launch.callbacks.guard import Tell, print_line
 from traincast.launch.callbacks.run_log import RunLog
 
-Tell = Callable[[str], None]
 _NOTHING_ELSE = Asked()
 _COLUMN_OF = {
     ("loss", "train"): "train_loss",
@@ -28,19 +29,31 @@ _COLUMN_OF = {
 }
 
 
-def columns_of(metrics: Mapping[str, SupportsFloat]) -> dict[str, float]:
-    """What a framework calls eval_loss or val_sparse_categorical_accuracy, by our columns; the rest is left out."""
+def columns_of(metrics: Mapping[str, object]) -> dict[str, float]:
+    """What a framework calls eval_loss or val_sparse_categorical_accuracy, by our columns; the rest is left out.
+
+    So is what is no single number, as an accuracy by class or a loss by task: no row has room for it.
+    """
     found: dict[str, float] = {}
     for name, value in metrics.items():
         metric = metric_of(name)
         column = metric and _COLUMN_OF.get((metric.metric, metric.split or "train"))
-        if column:
-            found.setdefault(column, float(value))
+        number = _single_number(value) if column else None
+        if column and number is not None:
+            found.setdefault(column, number)
     return found
 
 
+def _single_number(value: Any) -> float | None:
+    """Of a number, or of a tensor that holds one."""
+    try:
+        return float(value.item() if hasattr(value, "item") else value)
+    except (TypeError, ValueError, RuntimeError):  # as torch calls a tensor of two
+        return None
+
+
 class Reporter:
-    """One run: its log, and a line with the forecast every `every_s` seconds. A run never ends because of it.
+    """One run: its log, and a line with the forecast every `every_s` seconds.
 
     What is `asked` needs no length: the framework says it.
     """
@@ -53,10 +66,17 @@ class Reporter:
         every_s: float = 30.0,
         tell: Tell | None = None,
     ) -> None:
+        """Arguments that cannot be right raise: no training has begun. What the machine lacks is told when one does."""
+        if not isinstance(path, str | os.PathLike):
+            raise InputError(f"A log should be the path of a file, not {path!r}.")
+        if not given.number("every_s", every_s) >= 0:
+            raise InputError(f"every_s should be 0 seconds or more between two lines, not {every_s:g}.")
+        if not (tell is None or callable(tell)):
+            raise InputError(f"tell should be a function that is given a line, not {tell!r}.")
         self._path = Path(path)
         self._asked = asked
         self._every_s = every_s
-        self._tell = tell or _print
+        self.tell_user = tell or print_line
         self._log: RunLog | None = None
         self._follower = LogFollower(self._path)
         self._total_steps: float | None = None
@@ -66,10 +86,11 @@ class Reporter:
 
     def begin(self, total_steps: float | None) -> None:
         """Opens the log, to which a resumed run appends."""
+        self._log = None
         try:
             self._log = RunLog(self._path)
-        except (OSError, TraincastError) as error:
-            self._say(f"traincast: no log is written, as '{self._path}' cannot be: {error}")
+        except (OSError, ValueError, TraincastError) as error:  # ValueError: a path with a NUL
+            self.tell_user(f"traincast: no log is written, as {str(self._path)!r} cannot be: {error}")
         known = total_steps is not None and 0 < total_steps < math.inf
         self._total_steps = total_steps if known else None
 
@@ -83,8 +104,8 @@ class Reporter:
         try:
             self._log.add({**row, "total_steps": self._total_steps})
         except OSError as error:
-            self._say(f"traincast: '{self._path}' cannot be written ({error.strerror}); no more rows are.")
             self._log = None
+            self.tell_user(f"traincast: '{self._path}' cannot be written ({error.strerror}); no more rows are.")
             return
         if time.monotonic() - self._told_at_s >= self._every_s:
             self.tell()
@@ -96,18 +117,12 @@ class Reporter:
             return
         try:
             log = self._follower.poll()
-            if log is not None:
-                asked = replace(self._asked, total_steps=self._total_steps)
-                self._say(f"traincast: {line_of(status_of(log, asked))}")
-        except Exception as error:  # noqa: BLE001  # whatever it is: a forecast is not worth a training run
-            self._say(f"traincast: {error}")
-
-    def _say(self, line: str) -> None:
-        """Where nobody can be told, the callback falls silent and is off."""
-        try:
-            self._tell(line)
-        except Exception:  # noqa: BLE001  # output on a full disk, or a user's own code: the run goes on
-            self._log = None
+            if log is None:
+                return
+            line = line_of(status_of(log, replace(self._asked, total_steps=self._total_steps)))
+        except (OSError, TraincastError) as error:  # as of a metric that is not logged yet: the next line may be told
+            line = str(error)
+        self.tell_user(f"traincast: {line}")
 
     def waits(self) -> None:
         """A step is done: until the next begins, the run waits for data."""
@@ -123,8 +138,3 @@ class Reporter:
     def pauses(self) -> None:
         """Something else than a step comes: the time until the next one is not that of data."""
         self._idle_since_s = None
-
-
-def _print(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -25,6 +26,8 @@ from traincast.validation.baselines import ideal_seconds, summed
 from traincast.validation.intervals import log_sd_of
 from traincast.validation.modern.asking import NO_TRACE, Answer
 
+Quantity = Literal["step time", "collective time", "peak memory"]
+
 _LIGER_SETS = {
     "layer_norm": "norms",
     "rms_norm": "norms",
@@ -41,14 +44,16 @@ _RECOMPUTED = {"none": "nothing recomputed", "full": "all recomputed"}
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class ScoredRows:
-    """Seconds measured and forecast, and the roofline's."""
+    """What was measured and forecast, and what the simplest rule says, all in the base unit of the quantity."""
 
     name: str
     file: str
-    observed_s: Floats
-    predicted_s: Floats
-    log_sd: Floats
-    roofline_s: Floats
+    observed: Floats
+    predicted: Floats
+    baseline: Floats
+    log_sd: Floats | None = None  # None: a forecast without an interval
+    quantity: Quantity = "step time"
+    rule: str = "roofline"  # that the baseline follows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,10 +92,10 @@ def _of_block(file: str, block: Block, log_sd: Callable[[Block, Fitted], Floats]
     return ScoredRows(
         name=block.name,
         file=file,
-        observed_s=block.observed_s,
-        predicted_s=block.predict(shipped().coefficients),
+        observed=block.observed_s,
+        predicted=block.predict(shipped().coefficients),
         log_sd=log_sd(block, shipped()),
-        roofline_s=summed(block, np.maximum(*ideal_seconds(block))),
+        baseline=summed(block, np.maximum(*ideal_seconds(block))),
     )
 
 
@@ -104,10 +109,10 @@ def of_language(file: str, answers: Sequence[Answer]) -> tuple[list[ScoredRows],
         ScoredRows(
             name=name,
             file=file,
-            observed_s=np.array([each.row.step_s for each in some]),
-            predicted_s=np.array([each.step_s for each in some]),
+            observed=np.array([each.row.step_s for each in some]),
+            predicted=np.array([each.step_s for each in some]),
             log_sd=np.array([each.log_sd for each in some]),
-            roofline_s=np.array([each.roofline_s for each in some]),
+            baseline=np.array([each.roofline_s for each in some]),
         )
         for name, some in sets.items()
     ]
@@ -151,10 +156,10 @@ def of_images(data: Path, traces: Path) -> tuple[list[ScoredRows], FileCount]:
             ScoredRows(
                 name=f"timm inference, RTX 4090: {name}",
                 file=TIMM,
-                observed_s=observed_s,
-                predicted_s=predicted_s,
+                observed=observed_s,
+                predicted=predicted_s,
                 log_sd=log_sd,
-                roofline_s=roofline_s,
+                baseline=roofline_s,
             )
         )
     return found, FileCount(file=TIMM, n_rows=len(rows), not_asked={NO_TRACE: n_missing} if n_missing else {})
@@ -186,6 +191,6 @@ def of_examples(data: Path, traces: Path) -> tuple[list[ScoredRows], FileCount]:
         block = model_block("nvidia examples", some, traces)
         name = f"nvidia examples: {device}, {precision}"
         found.append(replace(_of_block(EXAMPLES, block, log_sd_of), name=name))
-    n_scored = sum(len(each.observed_s) for each in found)
+    n_scored = sum(len(each.observed) for each in found)
     missing = {NO_TRACE: len(steps) - n_scored} if n_scored < len(steps) else {}
     return found, FileCount(file=EXAMPLES, n_rows=len(steps), not_asked=missing)

@@ -29,12 +29,14 @@ class Sight:
     median_absolute_fraction: float
     mean_absolute_fraction: float
     bias_fraction: float  # median with sign: positive where we are too slow
-    n_inside: int  # between p10 and p90
-    p90_over_p10: float  # median
-    roofline_ratio: float  # median of measured over roofline
-    scaled_roofline_fraction: float  # median absolute error of the roofline times that ratio, fitted on these rows
+    n_inside: int | None  # between p10 and p90; None: the answer had no interval
+    p90_over_p10: float | None  # median
+    baseline_ratio: float  # median of measured over the baseline
+    scaled_baseline_fraction: float  # median absolute error of the baseline times that ratio, fitted on these rows
     commit: str
     date: str
+    quantity: str = "step time"
+    rule: str = "roofline"  # that the baseline follows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,9 +61,10 @@ class Record:
 
 
 def sight_of(rows: ScoredRows, *, commit: str, date: str) -> Sight:
-    summary = summarise(rows.predicted_s, rows.observed_s, rows.log_sd)
-    ratio = float(np.median(rows.observed_s / rows.roofline_s))
-    scaled = np.abs(ratio * rows.roofline_s / rows.observed_s - 1.0)
+    summary = summarise(rows.predicted, rows.observed, rows.log_sd)
+    ratio = float(np.median(rows.observed / rows.baseline))
+    scaled = np.abs(ratio * rows.baseline / rows.observed - 1.0)
+    width = None if rows.log_sd is None else round(float(np.median(np.exp(2 * P90_SDS * rows.log_sd))), 3)
     return Sight(
         name=rows.name,
         file=rows.file,
@@ -69,12 +72,14 @@ def sight_of(rows: ScoredRows, *, commit: str, date: str) -> Sight:
         median_absolute_fraction=round(summary.median_absolute_fraction, _DIGITS),
         mean_absolute_fraction=round(summary.mean_absolute_fraction, _DIGITS),
         bias_fraction=round(summary.bias_fraction, _DIGITS),
-        n_inside=summary.n_inside or 0,
-        p90_over_p10=round(float(np.median(np.exp(2 * P90_SDS * rows.log_sd))), 3),
-        roofline_ratio=round(ratio, 3),
-        scaled_roofline_fraction=round(float(np.median(scaled)), _DIGITS),
+        n_inside=summary.n_inside,
+        p90_over_p10=width,
+        baseline_ratio=round(ratio, 3),
+        scaled_baseline_fraction=round(float(np.median(scaled)), _DIGITS),
         commit=commit,
         date=date,
+        quantity=rows.quantity,
+        rule=rows.rule,
     )
 
 

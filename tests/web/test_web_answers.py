@@ -4,7 +4,6 @@ import pytest
 from starlette.testclient import TestClient
 
 import traincast as tc
-from traincast.cli.web_documents import presenters
 from traincast.web.answers import ANSWERS
 from traincast.web.app import make_app
 
@@ -185,7 +184,7 @@ def test_headers_alone_can_be_asked_for(client, path):
 
 def test_a_fault_of_the_server_is_told_in_the_same_form(monkeypatch):
     monkeypatch.setitem(ANSWERS, "memory", lambda _asked, _given: 1 / 0)
-    with TestClient(make_app(presenters()), base_url="http://localhost", raise_server_exceptions=False) as broken:
+    with TestClient(make_app(), base_url="http://localhost", raise_server_exceptions=False) as broken:
         reply = broken.post("/api/memory", json=_STEP)
     assert reply.status_code == 500
     assert reply.json() == {"error": "The server failed at this question: that is a fault of ours."}

@@ -5,7 +5,6 @@ import json
 import pytest
 from raw_requests import error_in, is_open, opened, talk
 
-from traincast.cli.web_documents import presenters
 from traincast.web.limits import Limits
 from traincast.web.server import make_server
 
@@ -58,7 +57,7 @@ def test_there_are_never_more_connections_than_the_system_lets_the_server_open()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (350, hard))
     try:
-        protocol = make_server(presenters()).config.http
+        protocol = make_server().config.http
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert (protocol.n_connections, protocol.n_connections_of_one) == (250, 250)

@@ -11,7 +11,6 @@ from raw_requests import error_in, is_open, opened
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from traincast.cli.web_documents import presenters
 from traincast.errors import BusyError
 from traincast.web.arrivals import Arrivals
 from traincast.web.clients import client_of
@@ -157,7 +156,7 @@ def test_an_upload_is_not_read_for_who_has_gone():
         scope = {"type": "http", "method": "POST", "headers": [], "client": ("127.0.0.1", 1)}
         request = Request(scope, receive)
         with pytest.raises(GoneError):
-            await Reception(shelf, Desk(shelf, presenters(), limits), limits).take_log(request, "run.csv", None)
+            await Reception(shelf, Desk(shelf, limits), limits).take_log(request, "run.csv", None)
 
     asyncio.run(come_and_go())
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from traincast.options.model import ModelOptions
 from traincast.options.option import Option
+from traincast.options.run import STRATEGIES_OF_THE_PAGE
 from traincast.options.step import MethodOptions
 from traincast.options.typed import (
     ACCURACY,
@@ -18,6 +19,7 @@ from traincast.options.typed import (
     PROBABILITY,
     USD,
 )
+from traincast.trace.settings import PRECISIONS
 
 NeededSamples = Annotated[
     int, Option(help="Samples per epoch.", metavar="N", typed=COUNT, at_least=1, at_most=10**15, at_most_on_page=10**12)
@@ -43,6 +45,8 @@ Confidence = Annotated[
         help="How likely a plan has to keep deadline and budget, from 0.5: 90% or 0.9.",
         metavar="SHARE",
         typed=PROBABILITY,
+        at_least=0.5,
+        at_most=0.99,
     ),
 ]
 TargetAccuracy = Annotated[
@@ -77,11 +81,21 @@ NoiseScale = Annotated[
 ]
 Precisions = Annotated[
     str | Sequence[str] | None,
-    Option(help="Default: fp32 and what a device's units speed up.", metavar="NAME[,NAME...]", typed=NAMES),
+    Option(
+        help="Default: fp32 and what a device's units speed up.",
+        metavar="NAME[,NAME...]",
+        typed=NAMES,
+        choices_on_page=PRECISIONS,
+    ),
 ]
 Strategies = Annotated[
     str | Sequence[str] | None,
-    Option(help="Default: ddp, and fsdp where that does not fit at once.", metavar="NAME[,NAME...]", typed=NAMES),
+    Option(
+        help="Default: ddp, and fsdp where that does not fit at once.",
+        metavar="NAME[,NAME...]",
+        typed=NAMES,
+        choices_on_page=STRATEGIES_OF_THE_PAGE,
+    ),
 ]
 Providers = Annotated[
     str | Sequence[str] | None, Option(help="AWS, GCP, ...; repeat for more. Default: all.", flag="--provider")

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from traincast.hardware.cluster import Cluster
     from traincast.trace.trace import Trace
 
+STRATEGIES_OF_THE_PAGE = ("ddp", "dp", "mirrored", "fsdp", "zero1", "zero2", "zero3")
+
 Place = Annotated[
     "str | Cluster",
     Option(
@@ -71,7 +73,7 @@ Strategy = Annotated[
     Option(
         help="How devices share the work: ddp, dp, mirrored, ps:P, ps-async:P, fsdp, zero1, zero2 or zero3.",
         default="ddp",
-        choices_on_page=("ddp", "dp", "mirrored", "fsdp", "zero1", "zero2", "zero3"),
+        choices_on_page=STRATEGIES_OF_THE_PAGE,
         job="cluster.strategy",
     ),
 ]
@@ -165,6 +167,7 @@ Gpus = Annotated[
         help="Numbers of GPUs. Default: 1,2,4,... up to 8 or all.",
         metavar="N[,N...]",
         typed=WHOLE_NUMBERS,
+        is_on_page=False,  # which asks for n_devices
     ),
 ]
 BatchOfAll = Annotated[

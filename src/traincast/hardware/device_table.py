@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from traincast.errors import FileFormatError, InputError, close_names
 from traincast.hardware.device import MAY_BE_ZERO, Device
+from traincast.report.input_files import regular
 from traincast.units import GIB, GIGA, MEGA, MIB, TERA
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def read_device_file(path: str | Path) -> tuple[Device, ...]:
     if path.suffix.lower() not in readers:
         raise FileFormatError(f"Device file '{path}' should end in .csv or .toml.")
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = regular(path).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise FileFormatError(f"Device file '{path}' is not UTF-8 text.") from None
     except OSError as error:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from traincast.errors import FileFormatError, InputError
+from traincast.report.input_files import regular
 
 Aliases = Mapping[str, Sequence[str]]  # the headers, in our spelling, that mean a key
 
@@ -74,7 +75,7 @@ def read_rows(path: str | Path, aliases: Aliases, *, needed: Sequence[Sequence[s
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return regular(path).read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise InputError(f"There is no file '{path}'.") from None
     except (OSError, UnicodeDecodeError):

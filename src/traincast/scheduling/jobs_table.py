@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TextIO, cast
 
 from traincast.errors import FileFormatError, InputError
+from traincast.report.input_files import regular
 from traincast.scheduling.jobs_row import Row
 
 _NEAR = 0.75  # how alike two names of columns are that are taken for one another
@@ -42,7 +43,7 @@ class Form:
 def read_rows(path: Path) -> tuple[Sequence[str], list[Row]]:
     """Names of the columns, and the rows with the lines they end on."""
     try:
-        with _open(path) as file:
+        with _open(regular(path)) as file:
             reader = csv.DictReader(file, skipinitialspace=True)
             columns = [name.strip() for name in reader.fieldnames or ()]
             reader.fieldnames = columns

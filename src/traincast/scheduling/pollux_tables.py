@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from traincast.errors import FileFormatError, InputError
+from traincast.report.input_files import regular
 from traincast.scheduling.applications import Application, Learning
 from traincast.scheduling.job import Job
 from traincast.scheduling.measured_steps import MeasuredSteps, StepRow, measured_steps
@@ -111,7 +112,7 @@ def _learning(path: Path, name: str, by_batch: Mapping[int, list[tuple[float, fl
 
 def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str, str]]]:
     try:
-        with path.open(newline="", encoding="utf-8") as file:
+        with regular(path).open(newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file)
             missing = [name for name in columns if name not in (reader.fieldnames or ())]
             if missing:

@@ -13,6 +13,7 @@ import numpy as np
 
 from traincast.errors import FileFormatError, InputError
 from traincast.report.files import write_file
+from traincast.report.input_files import regular
 from traincast.trace.check import check_trace
 from traincast.trace.graph import Graph, Ragged
 from traincast.trace.settings import Settings
@@ -35,7 +36,7 @@ def write_trace(trace: Trace, path: Path) -> None:
 def read_trace(path: Path) -> Trace:
     """The trace in a file, checked."""
     try:
-        content = path.read_bytes()
+        content = regular(path).read_bytes()
     except OSError as error:
         raise InputError(f"Cannot read '{path}': {error.strerror}.") from error
     return parse_trace(content, where=f"'{path}'")

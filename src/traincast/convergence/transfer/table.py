@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from traincast.errors import FileFormatError, InputError
+from traincast.report.input_files import regular
 
 Row = Mapping[str, str]  # by lower-case name; what is not there is empty
 
@@ -35,7 +36,7 @@ def number(where: str, name: str, text: str) -> float:
 
 def _text(path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = regular(path).read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise InputError(f"There is no file '{path}'.") from None
     except (OSError, UnicodeDecodeError):

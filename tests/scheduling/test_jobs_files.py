@@ -328,3 +328,21 @@ def test_an_application_from_rows_is_what_the_tables_say(tables):
     assert bert.max_devices == 16
     assert np.array_equal(bert.learning.batches, [8, 32])
     assert tiny_application().max_batch == 32
+
+
+@pytest.mark.parametrize("n_digits", [400, 5000])
+def test_numbers_of_many_digits_are_refused_with_their_line(tmp_path, n_digits):
+    big = "9" * n_digits
+    servers = "name,submit_s,n_servers,n_workers,mode,theta,batch_size,loss,target_loss,expected_steps\n"
+    for number, table in enumerate(
+        [
+            f"{PLAIN}a,0,{big},1\n",
+            f"{PLAIN}a,0,1,{big}\n",
+            f"{servers}a,0,1,1,async,1 1 1 {big},,1 1 0,0.1,100\n",
+            f"{servers}a,0,1,1,async,1 1 1 1,,1 {big} 0,0.1,100\n",
+        ]
+    ):
+        path = tmp_path / f"{number}.csv"
+        path.write_text(table)
+        with pytest.raises(FileFormatError, match=r"line 2: [^\n]* finite"):
+            read_jobs(path)

@@ -51,6 +51,8 @@ def parse_json(text: str, path: Path) -> Any:
                 "it again, and copy it only when the program that writes it has ended."
             ) from None
         raise FileFormatError(f"'{path}' is not JSON: {error.msg} at line {error.lineno:,}.") from None
+    except ValueError:
+        raise FileFormatError(f"'{path}' holds a number of thousands of digits: no profiler writes such.") from None
 
 
 def _is_cut(body: str, error: json.JSONDecodeError) -> bool:

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from traincast.errors import FileFormatError, InputError, close_names
+from traincast.report.parsing import parse_toml
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,11 +80,10 @@ def profile_path() -> Path:
 
 
 def _this_machine(fallback: Host) -> Host:
-    import tomllib
 
     path = profile_path()
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = parse_toml(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         note = f"This machine has no host profile ('{path}'), so its dispatch times are those of {fallback.name}."
         return replace(fallback, notes=note)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from traincast.errors import FileFormatError, InputError
+from traincast.report.parsing import parse_json
 
 Row = Mapping[str, str]  # by lower-case name; what is not there is empty
 
@@ -63,7 +64,7 @@ def _csv_rows(path: Path, text: str) -> list[tuple[str, Row]]:
 
 def _json_rows(path: Path, text: str) -> list[tuple[str, Row]]:
     try:
-        data = json.loads(text)
+        data = parse_json(text)
     except json.JSONDecodeError as error:
         raise FileFormatError(f"'{path}' is not valid JSON: {error.msg} in line {error.lineno}.") from None
     if not isinstance(data, list) or not all(isinstance(row, dict) for row in data):

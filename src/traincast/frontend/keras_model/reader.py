@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import zipfile
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from traincast.errors import CaptureError, FileFormatError, InputError, MissingExtraError, UnknownModelError
 from traincast.frontend.step import TrainingStep
+from traincast.report.parsing import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,7 +72,7 @@ def _load(keras: Any, path: Path) -> Any:
         raise UnknownModelError(f"There is no file {path}; a Keras model is named by the path of its .keras file.")
     try:
         with zipfile.ZipFile(path) as archive:
-            config = json.loads(archive.read("config.json"))
+            config = parse_json(archive.read("config.json"))
     except (zipfile.BadZipFile, KeyError, ValueError) as error:
         raise FileFormatError(
             f"{path} is not a .keras file, or only a part of one; save it with model.save(path)."

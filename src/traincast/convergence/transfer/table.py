@@ -48,14 +48,16 @@ def _text(path: Path) -> str:
 
 def _csv_rows(path: Path, text: str) -> list[tuple[str, Row]]:
     reader = csv.reader(text.splitlines())
-    header = [name.strip().lower() for name in next(reader, [])]
+    try:
+        header = [name.strip().lower() for name in next(reader, [])]
+        rows = [(reader.line_num, cells) for cells in reader if any(cell.strip() for cell in cells)]
+    except csv.Error as error:  # a cell of more than 131,072 characters
+        raise FileFormatError(f"'{path}' is not a CSV table: {error} in line {reader.line_num}.") from None
     if not header:
         raise FileFormatError(f"'{path}' is empty: it needs a header and a row for each run.")
     lines: list[tuple[str, Row]] = []
-    for cells in reader:
-        if not any(cell.strip() for cell in cells):
-            continue
-        where = f"'{path}', line {reader.line_num}"
+    for line, cells in rows:
+        where = f"'{path}', line {line}"
         if len(cells) != len(header):
             raise FileFormatError(f"{where}: {len(cells)} cells where the header has {len(header)}.")
         lines.append((where, {name: cell.strip() for name, cell in zip(header, cells, strict=True)}))

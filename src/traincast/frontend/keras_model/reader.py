@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import zipfile
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 BACKEND = "KERAS_BACKEND"
+# A damaged archive: besides its own error, places before the file's begin, and ways to pack or lock that are none.
+_TORN = (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError)
 
 
 def read_keras(model_or_path: Any) -> TrainingStep:
@@ -73,7 +76,7 @@ def _load(keras: Any, path: Path) -> Any:
     try:
         with zipfile.ZipFile(path) as archive:
             config = parse_json(archive.read("config.json"))
-    except (zipfile.BadZipFile, KeyError, ValueError) as error:
+    except (*_TORN, KeyError, ValueError) as error:
         raise FileFormatError(
             f"{path} is not a .keras file, or only a part of one; save it with model.save(path)."
         ) from error

@@ -368,3 +368,12 @@ def test_an_attribute_whose_tensor_has_no_type_is_told(tmp_path):
     node.attribute.add(name="odd", type=onnx.AttributeProto.TENSOR)
     with pytest.raises(FileFormatError, match=r"broken\.onnx holds a node or tensor that cannot be read"):
         tc.load_model(broken_model(tmp_path, [node]))
+
+
+def test_a_tensor_with_a_dimension_below_0_is_told(tmp_path):
+    path = broken_model(tmp_path, [helper.make_node("Add", ["x", "b"], ["y"])])
+    model = onnx.load(path)
+    model.graph.initializer.append(TensorProto(name="b", data_type=TensorProto.FLOAT, dims=[-4]))
+    onnx.save(model, path)
+    with pytest.raises(FileFormatError, match=r"the tensor 'b' has a dimension below 0: \(-4,\)\."):
+        tc.load_model(path)

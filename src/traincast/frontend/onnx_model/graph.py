@@ -121,6 +121,9 @@ def load_graph(path: Path) -> Graph:
     except (TypeError, ValueError, IndexError, SyntaxError) as error:  # an attribute without a type, a name of no scope
         raise FileFormatError(f"{path} holds a node or tensor that cannot be read: {error}.") from error
     _check_order(graph)
+    for name in graph.initializers:
+        if min(graph.shape(name), default=0) < 0:
+            raise FileFormatError(f"{path}: the tensor '{name}' has a dimension below 0: {graph.shape(name)}.")
     return graph
 
 

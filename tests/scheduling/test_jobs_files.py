@@ -346,3 +346,33 @@ def test_numbers_of_many_digits_are_refused_with_their_line(tmp_path, n_digits):
         path.write_text(table)
         with pytest.raises(FileFormatError, match=r"line 2: [^\n]* finite"):
             read_jobs(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("pollux_t4_steps.csv", b"\xff\xfe\x00", "is not a CSV file"),
+        ("pollux_t4_steps.csv", STEPS.encode() + b"bert," + b"1" * 200_000, "is not a CSV file: field larger than"),
+        ("pollux_t4_steps.csv", STEPS.encode() + b"bert,placements\n", "line 2 has fewer cells than the header"),
+        ("pollux_gradient_statistics.csv", GRADIENTS.encode() + b"bert,4\n", "line 2 has fewer cells than the header"),
+    ],
+)
+def test_a_damaged_table_of_pollux_is_named(tables, name, content, words):
+    (tables / name).write_bytes(content)
+    with pytest.raises(FileFormatError, match=f"{name}.* {words}"):
+        read_applications(tables)
+
+
+def test_a_gzipped_table_with_a_damaged_stream_is_no_table(tmp_path):
+    path, content = tmp_path / "jobs.csv.gz", bytearray(gzip.compress(PLAIN.encode() * 50, mtime=0))
+    content[10] ^= 0b110  # the kind of its first block, which then is none
+    path.write_bytes(content)
+    with pytest.raises(FileFormatError, match="is not a CSV file"):
+        read_jobs(path)
+
+
+def test_a_small_file_that_unpacks_to_too_many_jobs_is_refused(tmp_path):
+    path = tmp_path / "jobs.csv.gz"
+    path.write_bytes(gzip.compress(PLAIN.encode() + b"a,0,1,1\n" * 200_001, 1))
+    with pytest.raises(FileFormatError, match="holds more than 200,000 jobs: cut it into parts"):
+        read_jobs(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from traincast.errors import FileFormatError, InputError
 from traincast.planning.gates import Gates, gates_of
 from traincast.report.input_files import regular
+from traincast.report.parsing import parse_json
 
 if TYPE_CHECKING:
     import typer
@@ -152,7 +152,7 @@ def _batch_sizes(text: str) -> list[int]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        data = json.loads(regular(path).read_text(encoding="utf-8"))
+        data = parse_json(regular(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"'{path}' cannot be read: {error.strerror}.") from None
     except ValueError:  # not UTF-8, or not JSON

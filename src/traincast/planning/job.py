@@ -16,6 +16,7 @@ from pydantic_core import ErrorDetails
 from traincast.errors import FileFormatError, InputError, close_names
 from traincast.planning.gates import Gates
 from traincast.report.input_files import regular
+from traincast.report.parsing import parse_toml
 
 _Count = Annotated[int, Field(ge=1, strict=True)]
 _Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -158,7 +159,7 @@ def read_job(path: str | Path) -> Job:
     """The job of a TOML file; what is wrong with it is one sentence that names the key."""
     where = f"Job file '{path}'"
     try:
-        content = tomllib.loads(regular(path).read_text(encoding="utf-8-sig"))
+        content = parse_toml(regular(path).read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError:
         raise FileFormatError(f"{where} is not UTF-8 text.") from None
     except tomllib.TOMLDecodeError as error:

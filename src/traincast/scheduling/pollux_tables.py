@@ -117,6 +117,11 @@ def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str,
             missing = [name for name in columns if name not in (reader.fieldnames or ())]
             if missing:
                 raise FileFormatError(f"'{path}' has no column {missing[0]}: it needs {', '.join(columns)}.")
-            yield from enumerate(reader, start=2)
+            for line, row in enumerate(reader, start=2):
+                if any(row[name] is None for name in columns):
+                    raise FileFormatError(f"'{path}', line {line} has fewer cells than the header.")
+                yield line, row
     except OSError as error:
         raise InputError(f"'{path}' cannot be read: {error.strerror}.") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise FileFormatError(f"'{path}' is not a CSV file: {error}.") from None

@@ -9,6 +9,7 @@ import threading
 
 import pytest
 from playwright.sync_api import sync_playwright
+from raw_requests import SERVERS
 from starlette.testclient import TestClient
 
 from traincast.web.app import make_app
@@ -29,9 +30,12 @@ def running(limits=None):
     server = make_server(limits=limits)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])), daemon=True)
     thread.start()
+    address = listening.getsockname()
+    SERVERS[address] = server
     try:
-        yield listening.getsockname()
+        yield address
     finally:
+        del SERVERS[address]
         server.should_exit = True
         thread.join(timeout=10)
         listening.close()

@@ -59,3 +59,9 @@ def page_field(one: Declared, *, default: Any = None) -> tuple[Any, Any]:
     if "None" in kinds:
         kind = kind | None
     return kind, Field(... if usual is REQUIRED else usual, description=told.help)
+
+
+def page_bounds(one: Declared) -> tuple[float | None, float | None]:
+    """The least and the most that a request may say; of what must be above a bound, that bound."""
+    told = one.option
+    return told.at_least if told.at_least is not None else told.above, told.at_most_on_page or told.at_most

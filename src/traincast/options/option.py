@@ -24,6 +24,7 @@ class Option:
     """What is written down of an option. Its type stands beside it, in the `Annotated` that holds it."""
 
     help: str  # one sentence, the same wherever it is asked
+    label: str = ""  # on the page; "": its name in words
     default: Any = None  # of one in a TypedDict; a parameter has its own
     flag: str | None = None  # None: from the name of the parameter
     aliases: tuple[str, ...] = ()  # flags that it had before

@@ -27,6 +27,7 @@ NeededSamples = Annotated[
 DeadlineS = Annotated[
     float | None,
     Option(
+        label="Deadline",
         help="The run is to be over by then: 12h, 90min, 1d12h.",
         flag="--deadline",
         metavar="TIME",
@@ -37,7 +38,15 @@ DeadlineS = Annotated[
 ]
 BudgetUsd = Annotated[
     float | None,
-    Option(help="The most that it may cost.", flag="--budget", metavar="USD", typed=USD, above=0, at_most_on_page=1e9),
+    Option(
+        label="Budget, USD",
+        help="The most that it may cost.",
+        flag="--budget",
+        metavar="USD",
+        typed=USD,
+        above=0,
+        at_most_on_page=1e9,
+    ),
 ]
 Confidence = Annotated[
     float,
@@ -61,6 +70,7 @@ TargetAccuracy = Annotated[
 FixedBatch = Annotated[
     int | None,
     Option(
+        label="Batch",
         help="Samples of one optimizer update, over all GPUs. Default: 256.",
         flag="--batch",
         aliases=("--batch-size",),
@@ -98,9 +108,10 @@ Strategies = Annotated[
     ),
 ]
 Providers = Annotated[
-    str | Sequence[str] | None, Option(help="AWS, GCP, ...; repeat for more. Default: all.", flag="--provider")
+    str | Sequence[str] | None,
+    Option(label="Provider", help="AWS, GCP, ...; repeat for more. Default: all.", flag="--provider"),
 ]
-Spot = Annotated[bool, Option(help="Also spot machines, with interruptions and checkpoints.")]
+Spot = Annotated[bool, Option(label="spot prices too", help="Also spot machines, with interruptions and checkpoints.")]
 Prices = Annotated[
     str | Path | None,
     Option(help="CSV: offer or device, usd_per_hour, date.", metavar="FILE", is_on_page=False),

@@ -48,6 +48,7 @@ BatchSizes = Annotated[
 NSamples = Annotated[
     int | None,
     Option(
+        label="Samples of one epoch",
         help="Samples per epoch.",
         metavar="N",
         typed=COUNT,
@@ -60,6 +61,7 @@ NSamples = Annotated[
 NEpochs = Annotated[
     int,
     Option(
+        label="Epochs",
         help="Epochs to train.",
         default=1,
         at_least=1,
@@ -147,7 +149,12 @@ Target = Annotated[
 ]
 Metric = Annotated[
     str | None,
-    Option(help="What the target is of: loss, accuracy, f1 or a column's name.", is_on_page=False, job="target.metric"),
+    Option(
+        label="Metric",
+        help="What the target is of: loss, accuracy, f1 or a column's name.",
+        is_on_page=False,
+        job="target.metric",
+    ),
 ]
 
 

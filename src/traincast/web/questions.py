@@ -28,6 +28,16 @@ _MOST_COUNTS, _MOST_PLACES = 12, 8
 _OF_THE_PAGE = ("model", "on", "target")  # told here, as a page has no files
 
 
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "forecast": forecasts.forecast,
+    "memory": models.estimate_memory,
+    "layers": models.layers,
+    "explain": explaining.explain,
+    "scale": forecasts.scale,
+    "plan": planning.plan,
+}
+
+
 class Target(BaseModel):
     """What is good enough, and the log of an earlier run that tells how long that takes."""
 
@@ -55,10 +65,10 @@ class Question(BaseModel):
         return self.model_dump(exclude=set(_OF_THE_PAGE))
 
 
-def _question(what: str, function: Callable[..., Any], example: dict[str, JsonValue], **own: Any) -> type[Question]:
+def _question(what: str, example: dict[str, JsonValue], **own: Any) -> type[Question]:
     """`own` are fields that are otherwise than declared: a default, or a type and a field."""
     fields: dict[str, Any] = {}
-    for one in declared(function):
+    for one in declared(FUNCTIONS[what]):
         if one.option.is_on_page and one.name not in _OF_THE_PAGE:
             fields[one.name] = page_field(one)
     fields |= own
@@ -99,7 +109,6 @@ _RUN: dict[str, JsonValue] = {"n_samples": 1_281_167, "n_epochs": 90}
 QUESTIONS: dict[str, type[Question]] = {
     "forecast": _question(
         "forecast",
-        forecasts.forecast,
         {"on": ["g4dn.xlarge", "4xT4"], "batch_size": 64, **_RUN, "precision": "amp-fp16"},
         on=(
             list[Place],
@@ -110,28 +119,24 @@ QUESTIONS: dict[str, type[Question]] = {
     ),
     "memory": _question(
         "memory",
-        models.estimate_memory,
         {"on": "T4", "batch_size": 64, "optimizer": "adamw"},
         on=_maybe_place("Without it nothing is said about fitting."),
         batch_size=_batch(_USUAL_BATCH),
     ),
     "layers": _question(
         "layers",
-        models.layers,
         {"on": "T4", "batch_size": 64},
         on=_maybe_place("Without it no times are told."),
         batch_size=_batch(_USUAL_BATCH),
     ),
     "explain": _question(
         "explain",
-        explaining.explain,
         {"on": "T4", "batch_size": 64},
         on=(Place, ...),
         batch_size=_batch(_USUAL_BATCH),
     ),
     "scale": _question(
         "scale",
-        forecasts.scale,
         {"on": "8xV100-SXM2-16GB", "batch_size": 512, "n_samples": 1_281_167},
         on=(Place, ...),
         batch_size=_batch(_USUAL_BATCH),
@@ -147,7 +152,6 @@ QUESTIONS: dict[str, type[Question]] = {
     ),
     "plan": _question(
         "plan",
-        planning.plan,
         {"batch_size": 256, **_RUN, "deadline_s": 86_400.0, "budget_usd": 200.0},
         batch_size=_batch(planning.USUAL_BATCH),
         max_gpus=_with_default(planning.plan, "max_gpus", 16),

@@ -115,7 +115,7 @@ def test_a_place_is_a_name_and_never_a_file(client, on):
         ({"model": ""}, "Model (model) is empty."),
         ({"model": "🚂" * 81}, "Model (model) should have at most 80 letters."),
         ({"model": 5}, "Model (model) should be text, not 5."),
-        ({"compiled": "perhaps"}, "'compiled' should be true or false, not 'perhaps'."),
+        ({"compiled": "perhaps"}, "Under torch.compile (compiled) should be true or false, not 'perhaps'."),
         ({"precision": "int1"}, "Precision (precision) should be 'fp32', 'tf32', 'amp-fp16', 'amp-bf16' or 'bf16'"),
         ({"on": []}, "Device or machine (on) should have at least 1 of them."),
         ({"on": ["T4"] * 9}, "Device or machine (on) should have at most 8 of them, not 9."),

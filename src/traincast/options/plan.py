@@ -111,7 +111,7 @@ Providers = Annotated[
     str | Sequence[str] | None,
     Option(label="Provider", help="AWS, GCP, ...; repeat for more. Default: all.", flag="--provider"),
 ]
-Spot = Annotated[bool, Option(label="spot prices too", help="Also spot machines, with interruptions and checkpoints.")]
+Spot = Annotated[bool, Option(label="Spot prices too", help="Also spot machines, with interruptions and checkpoints.")]
 Prices = Annotated[
     str | Path | None,
     Option(help="CSV: offer or device, usd_per_hour, date.", metavar="FILE", is_on_page=False),

@@ -53,7 +53,7 @@ Layout = Annotated[
 Compiled = Annotated[
     bool,
     Option(
-        label="under torch.compile", help="The model runs under torch.compile.", default=False, job="training.compiled"
+        label="Under torch.compile", help="The model runs under torch.compile.", default=False, job="training.compiled"
     ),
 ]
 AccumulationSteps = Annotated[

@@ -96,7 +96,8 @@ def answer_layers(asked: Any, given: Given) -> bytes:
     from traincast.views.layers import document_of
 
     on = None if asked.on is None else device_of(asked.on)
-    found = layers(given.trace, on=on, **asked.options)
+    options = {name: value for name, value in asked.options.items() if name != "optimizer"}
+    found = layers(given.trace, on=on, **options)
     return shown(document_of(found), found.to_dict())
 
 

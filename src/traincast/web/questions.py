@@ -89,7 +89,7 @@ _TOLD = {
 }
 
 
-def _with_default(function: Callable[..., Any], name: str, default: int) -> Any:
+def _with_default(function: Callable[..., Any], name: str, default: int | None = None) -> Any:
     """As it is declared, with a default that suits a page."""
     (one,) = (one for one in declared(function) if one.name == name)
     return page_field(one, default=default)
@@ -127,6 +127,7 @@ QUESTIONS: dict[str, type[Question]] = {
         "layers",
         {"on": "T4", "batch_size": 64},
         on=_maybe_place("Without it no times are told."),
+        optimizer=_with_default(models.estimate_memory, "optimizer"),  # of the run; it changes no layer
         batch_size=_batch(_USUAL_BATCH),
     ),
     "explain": _question(
@@ -163,7 +164,7 @@ QUESTIONS: dict[str, type[Question]] = {
 
 def summary_of(what: str) -> str:
     """The question in a sentence."""
-    return _TOLD[what].partition("`")[0].rstrip()
+    return f"{_TOLD[what].partition('?')[0]}?"
 
 
 def target_of(asked: Question) -> Target | None:

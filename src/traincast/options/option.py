@@ -11,6 +11,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ForwardRef, get_args, is_typeddict
 
 from traincast.options.typed import Typed
@@ -42,7 +43,7 @@ class Option:
     shows_default: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Declared:
     """An option as a function asks for it."""
 
@@ -59,7 +60,7 @@ class Declared:
     def is_required(self) -> bool:
         return self.default is REQUIRED
 
-    @property
+    @cached_property
     def type_text(self) -> str:
         """The type as it would be written: 'int | None'."""
         return type_text(self.type)

@@ -73,3 +73,9 @@ def test_scalars_of_numpy_become_plain_numbers():
     found = asked(np.int64(3), price=np.float32(0.5))
     assert type(found["count"]) is int
     assert type(found["price"]) is float
+
+
+@pytest.mark.parametrize("wrong", [1e-320, 1e31, -1e31, float("inf"), 10**400])
+def test_numbers_that_nobody_can_mean_are_refused(wrong):
+    with pytest.raises(InputError, match="price cannot be "):
+        asked(3, price=wrong)

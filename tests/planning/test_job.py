@@ -138,3 +138,9 @@ def test_a_value_that_toml_can_spell_and_nobody_means_is_refused(tmp_path, value
     path.write_text(f"[training]\nbatch = {value}\n")
     with pytest.raises(FileFormatError, match=f"is not TOML: It .*{words}"):
         read_job(path)
+
+
+def test_a_batch_size_that_is_listed_twice_is_forecast_once(tmp_path):
+    path = tmp_path / "job.toml"
+    path.write_text('model = "mnist_cnn"\n[training]\nbatch = [64, 64]\n[cluster]\non = ["T4", "T4"]\n')
+    assert [one.batch_size for one in answer_job(path)] == [64]

@@ -58,7 +58,8 @@ def forecasts(
     if not len(batch_sizes):
         raise InputError(_NO_SWEEP)
     beside = _beside(options)
-    found = run(_questions(model, on, batch_sizes[0], options), batch_sizes).forecasts()
+    each_once = list(dict.fromkeys(batch_sizes))
+    found = run(_questions(model, list(dict.fromkeys(on)), each_once[0], options), each_once).forecasts()
     return tuple(beside.told(one) for one in found)
 
 

@@ -7,7 +7,6 @@ where they are used. Scalars of numpy become plain numbers, so that results are 
 from __future__ import annotations
 
 import functools
-import math
 import numbers
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
@@ -16,6 +15,8 @@ from typing import Any
 from traincast.errors import ParameterError
 
 _LARGEST_INT = 2**63 - 1
+# Nothing that is measured is smaller or larger, and products of a few of them stay within what a float holds.
+_SMALLEST, _LARGEST = 1e-30, 1e30
 _LONGEST_TEXT = 4096  # letters: a path may have as many
 
 
@@ -27,9 +28,16 @@ def as_annotated(name: str, value: object, annotation: str) -> Any:
             return _plain(value, kind)
         except _WrongKindError:
             continue
-    is_huge = isinstance(value, numbers.Integral) and not _is_flag(value) and "int" in kinds
-    right = "a smaller number" if is_huge else " or ".join(_words(kind) for kind in kinds)
-    raise ParameterError(name, value, f"give {right}")
+    raise ParameterError(name, value, f"give {_right(value, kinds)}")
+
+
+def _right(value: object, kinds: list[str]) -> str:
+    is_number = isinstance(value, numbers.Real) and not _is_flag(value) and value == value
+    if is_number and isinstance(value, numbers.Integral) and ("int" in kinds or "float" in kinds):
+        return "a smaller number"
+    if is_number and "float" in kinds:
+        return f"a number from {_SMALLEST:g} to {_LARGEST:g}"
+    return " or ".join(_words(kind) for kind in kinds)
 
 
 @functools.cache
@@ -87,7 +95,7 @@ def _is_finite(value: object) -> bool:
     if not isinstance(value, numbers.Real) or _is_flag(value):
         return False
     try:
-        return math.isfinite(value)
+        return value == 0 or _SMALLEST <= abs(float(value)) <= _LARGEST
     except OverflowError:  # a whole number that no float holds
         return False
 

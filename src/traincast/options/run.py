@@ -70,6 +70,18 @@ NEpochs = Annotated[
         job="training.epochs",
     ),
 ]
+NTokens = Annotated[
+    int | None,
+    Option(
+        help="Tokens of the whole run, instead of samples and epochs: 300B, 15T.",
+        label="Tokens of the run",
+        metavar="N",
+        typed=COUNT,
+        at_least=1,
+        at_most=10**18,
+        job="data.tokens",
+    ),
+]
 Strategy = Annotated[
     str,
     Option(
@@ -312,6 +324,7 @@ class RunOptions(StepOptions, ModelOptions, total=False):
 
     n_samples: NSamples
     n_epochs: NEpochs
+    n_tokens: NTokens
     price_usd_per_hour: PriceUsdPerHour
 
 

@@ -61,6 +61,7 @@ def main() -> None:
     parser.add_argument("--traces", type=Path, default=USUAL_TRACES)
     parser.add_argument("--steps", type=int, default=20, help="at most this many steps of the fit")
     parser.add_argument("--from-prior", action="store_true", help="start from the priors, not from the shipped fit")
+    parser.add_argument("--processes", type=int, default=1, help="so many at once (the result is the same)")
     parser.add_argument("--write", action="store_true", help="replace the file of the package")
     arguments = parser.parse_args()
     try:
@@ -71,7 +72,8 @@ def main() -> None:
     steps = list(model_blocks(arguments.data, arguments.traces))
     modern = list(modern_blocks(arguments.data, arguments.traces))
     sets = Sets(ops, [*steps, *(b for b in modern if is_step(b))], [b for b in modern if not is_step(b)])
-    result = refit(sets, start=None if arguments.from_prior else _shipped_or_none(), n_steps=arguments.steps)
+    start = None if arguments.from_prior else _shipped_or_none()
+    result = refit(sets, start=start, n_steps=arguments.steps, n_processes=arguments.processes)
     text = json.dumps(result, indent=1) + "\n"
     if arguments.write:
         write_file(Path(__file__).parents[2] / "data" / "kernels" / "coefficients.json", text)
@@ -91,10 +93,10 @@ def is_step(block: Block) -> bool:
     return block.n_dispatched is not None
 
 
-def refit(sets: Sets, *, start: Coefficients | None, n_steps: int) -> dict[str, Any]:
+def refit(sets: Sets, *, start: Coefficients | None, n_steps: int, n_processes: int = 1) -> dict[str, Any]:
     """The contents of the shipped file: values, spread on held-out rows, provenance."""
     blocks = [*(sample_ops(block) for block in sets.ops), *sets.steps, *sets.kernels]
-    problem = Problem(tuple(blocks), tuple(WEIGHTS[block.name] for block in blocks))
+    problem = Problem(tuple(blocks), tuple(WEIGHTS[block.name] for block in blocks), n_processes)
     fitted = fit(problem, start=start, n_steps=n_steps)
     folds = {
         SAME_GPU: [*family_folds(blocks), *source_folds(blocks)],

@@ -15,7 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from traincast.kernels.work import ATTENTION_WORKS, CONVOLUTION_WORKS, DEPTHWISE_WORKS, FIRST_BYTES, GROUPED_WORKS, Work
+from traincast.kernels.work import (
+    ATTENTION_WORKS,
+    CONVOLUTION_WORKS,
+    DEPTHWISE_WORKS,
+    ELEMENT_WORKS,
+    FIRST_BYTES,
+    GROUPED_WORKS,
+    Work,
+)
 from traincast.trace.graph import Floats
 
 LAYOUT_WORKS = (*DEPTHWISE_WORKS, *GROUPED_WORKS)  # what layouts, more than units, make fast or slow
@@ -57,17 +65,22 @@ def _priors() -> dict[str, Prior]:
         # a block, two reductions through shared memory and a few dependent loads are hundreds of clocks.
         "norm_row_clocks": Prior(log(200.0), 0.5),
         "norm_row_clocks.backward": Prior(log(700.0), 0.5),
+        # Elements that are taken one at a time: clocks of a processor each. Its place in each operand, the load, the
+        # conversion and the store are some sixty instructions, of which a processor starts 128 a clock or fewer.
+        "element_clocks": Prior(log(0.6), 0.5),
         # Ops over lists of tensors, hundreds of blocks a launch: what each tensor takes beside its bytes. A block of a
         # small tensor waits some microseconds for its loads, beside a dozen others that a processor holds.
         "list_tensor_s": Prior(log(3e-7), 0.3),
         # One block of threads takes the labels of all rows, a few at a time: two dependent loads that miss all caches.
         "label_wait_s": Prior(log(1.1e-6), 0.3),
         # Fused attention on matrix units. Tuned kernels: share of the peak; work of a query-key pair beside its
-        # products, in flop. All: tokens beside the diagonal of a mask that are worked on anyway; seconds to start.
+        # products, in flop: 16 exponentials a clock are 256 flop of Hopper's matrix units and 512 of Blackwell's, and
+        # backward converts two matrices and adds up a third in fp32. All: a tile's first loads and its store, a
+        # microsecond each; seconds to start.
         "attention.tuned": Prior(log(0.85), 0.1),
-        "attention.pair_flop": Prior(log(150.0), 0.4),
-        "attention.pair_flop_backward": Prior(log(700.0), 0.4),
-        "attention.diagonal": Prior(log(150.0), 0.7),
+        "attention.pair_flop": Prior(log(400.0), 0.5),
+        "attention.pair_flop_backward": Prior(log(1200.0), 0.5),
+        "attention.tile_s": Prior(log(2e-6), 0.7),
         "attention.start_s": Prior(log(5e-6), 0.5),
         # PyTorch's own kernels, which are written for Ampere: share of the peak, further loss where a mask is causal,
         # and share of the peak of Hopper that their instructions reach. FlashAttention's first version had 25 to 40 %
@@ -119,7 +132,7 @@ def _priors() -> dict[str, Prior]:
             priors |= {f"efficiency.{work.name.lower()}.{layout}": Prior(guess, 3.0) for layout in LAYOUTS}
         elif work < FIRST_BYTES and work not in ATTENTION_WORKS:
             priors |= {f"efficiency.{work.name.lower()}.{unit}": Prior(*_EFFICIENCY[work, unit]) for unit in UNITS}
-        elif work >= FIRST_BYTES and work != Work.ELEMENTWISE:
+        elif work >= FIRST_BYTES and work not in (Work.ELEMENTWISE, *ELEMENT_WORKS):
             priors[f"passes.{work.name.lower()}"] = Prior(*_PASSES.get(work, (0.0, 0.7)))
     return priors
 
@@ -141,7 +154,6 @@ _PASSES = {
     # AdamW's eight list ops over 8 billion bf16 weights take 46.6 ms on a B200, 86 % of its bandwidth (Bekman, "Machine
     # Learning Engineering", training/performance, table of torch.compile; read 2026-11-18).
     Work.OPTIMIZER: (0.0, 0.1),
-    Work.UNEVEN: (log(1.7), 0.5),  # loads of 2 bytes instead of 16, and a division or two to find each of them
     Work.SOFTMAX_HUGE: (log(2.0), 0.2),  # three reads and a write of what is counted as a read and a write
     Work.RMS_NORM: (log(1.2), 0.3),
     Work.RMS_NORM_BACKWARD: (log(2.0), 0.3),  # the weight's gradient is a second pass over input and gradient
@@ -151,8 +163,7 @@ _PASSES = {
     Work.TUNED_LOSS: (0.0, 0.3),
     Work.TUNED_EMBEDDING: (0.0, 0.2),
     Work.COMPILED_NORM_BACKWARD: (log(2.0), 0.3),
-    Work.CAST: (log(1.3), 0.7),  # as uneven operands, but in order
-    Work.EMBEDDING: (log(2.0), 0.5),  # one element a thread, whose row is looked up
+    Work.EMBEDDING: (0.0, 0.3),  # beside the waits of its lookups
     Work.EMBEDDING_BACKWARD: (log(5.0), 0.5),  # indices are sorted, rows summed in parts, sums put in place
 }
 

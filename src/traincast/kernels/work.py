@@ -61,5 +61,6 @@ GROUPED_WORKS = (Work.GROUPED, Work.GROUPED_INPUT, Work.GROUPED_WEIGHT)
 DEPTHWISE_WORKS = (Work.DEPTHWISE, Work.DEPTHWISE_INPUT, Work.DEPTHWISE_WEIGHT)
 ATTENTION_WORKS = (Work.ATTENTION, Work.ATTENTION_BACKWARD)  # fused: they have rules of their own
 CONVOLUTION_WORKS = tuple(range(Work.CONVOLUTION, Work.ATTENTION))
+ELEMENT_WORKS = (Work.UNEVEN, Work.CAST)  # one element at a time: its instructions, where its bytes take less
 NORM_WORKS = (Work.LAYER_NORM, Work.LAYER_NORM_BACKWARD, Work.RMS_NORM, Work.RMS_NORM_BACKWARD)  # one block a row
 N_WORKS = len(Work)

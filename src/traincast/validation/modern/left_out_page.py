@@ -34,6 +34,11 @@ which nothing here measures. Tried were two forms of the tiles of wide matrix un
 that neighbouring processors load together), three of the power limit (memory's share by its bandwidth; the same for
 GDDR memory alone; an idle share by kind of memory) and three of attention (one efficiency with scalar work for all
 kernels; tuned kernels and PyTorch's own apart; PyTorch's own without scalar work), in four fits of everything.
+Later, on the rows of lone kernels: attention with scalar work beside the products in 25 forms (added to them, or
+overlapped as powers of 1.5, 2, 2.5 or 3; a start a tile, by its keys, or by its keys under a mask alone; with and
+without the kernels around the backward pass), of which squares with a start a tile and those kernels ship; elements
+taken one at a time in two (clocks of casts and of uneven operands apart, or one number), lookups in a table as waits,
+and a sort before the gradient of a table, once each. Five fp8 rows of a kernel that ignores its window were taken out.
 DeepGEMM's fp8 products were taken out of the fit after a look at them."""
 _INTRO = """\
 Errors on rows of Ampere, Ada, Hopper and Blackwell GPUs by fits that saw nothing of what stands under *left out*: a

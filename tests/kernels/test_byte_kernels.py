@@ -74,6 +74,50 @@ def test_the_same_uneven_operands_cost_stacked_memory_more_than_their_bytes_and_
     assert over_bytes["RTX-4090"] < 1.05
 
 
+@pytest.mark.parametrize(
+    ("work", "clocks"),
+    [
+        (Work.DROPOUT, "dropout_clocks"),
+        (Work.BATCH_NORM, "batch_norm_clocks"),
+        (Work.BATCH_NORM_BACKWARD, "batch_norm_clocks.backward"),
+    ],
+)
+def test_dropout_and_batch_norm_wait_for_clocks_or_for_bytes_whichever_take_longer(work, clocks):
+    values = SIMPLE | {clocks: np.log(1.08 * 1.41), f"passes.{work.name.lower()}": np.log(1.5)}
+
+    few_bytes, many_bytes = (moved(work, n_bytes, precision="bf16", turns=1e9) for n_bytes in (2.039e8, 2.039e11))
+
+    assert seconds(few_bytes, values=values) == pytest.approx(1e9 * 1e-11, rel=0.01)
+    assert seconds(many_bytes, values=values) == pytest.approx(1.5 * 2.039e11 / 2.039e12, rel=0.01)
+
+
+def test_batch_norm_takes_no_clocks_of_its_own_where_channels_come_last():
+    values = SIMPLE | {"batch_norm_clocks": np.log(100.0), "passes.batch_norm": 0.0, "batch_norm.nhwc": 0.0}
+    block = block_of("made up", [timed(moved(Work.BATCH_NORM, 2.039e9, precision="bf16", turns=1e9))], is_cold=True)
+
+    by_layout = [
+        float(replace(block, layout=layout).predict(replace(PRIORS, values=values))[0]) for layout in ("nchw", "nhwc")
+    ]
+
+    assert by_layout == pytest.approx([1e9 * 100 / (108 * 1.41e9), 1e-3], rel=0.01)
+
+
+def test_dropout_draws_a_number_an_element_and_its_gradient_meets_a_mask_of_another_dtype():
+    net, example = torch.nn.Dropout(0.5), torch.zeros(2, 1000, requires_grad=True)
+    halves, singles = (
+        [
+            (work, sizes[SIZE["b"]])
+            for work, sizes in works(torch.nn.Sequential(torch.nn.Linear(1000, 1000), net), example, precision)
+        ]
+        for precision in ("bf16", "fp32")
+    )
+
+    for found in (halves, singles):
+        assert (Work.DROPOUT, (8 * 1000.0,)) in found
+    assert (Work.UNEVEN, (8 * 1000.0,)) in halves
+    assert Work.UNEVEN not in [work for work, _ in singles]
+
+
 def test_rows_of_a_table_are_looked_up_by_1024_threads_a_processor_that_wait_twice_each():
     values = SIMPLE | {"passes.embedding": 0.0, "label_wait_s": np.log(1e-6)}
     lookups = moved(Work.EMBEDDING, 0.0, precision="fp32", turns=10 * 108 * 1024.0)

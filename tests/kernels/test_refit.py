@@ -124,6 +124,15 @@ def test_held_out_errors_give_an_interval_that_holds_eight_of_ten():
     assert kernel_log_sd(errors) == pytest.approx(0.3, rel=0.05)
 
 
+def test_a_generation_that_no_fit_saw_is_never_surer_than_a_gpu_that_was_measured():
+    rng = np.random.default_rng(0)
+    shares = [np.tile([1.0, 0.0, 0.0, 0.0, 0.0], (2000, 1)) for _ in range(3)]
+    errors = [scale * rng.standard_normal(2000) for scale in (0.2, 0.3, 0.1)]
+    found = step_log_sds(errors, shares, [1.0] * 3, ["same GPU", "same generation", "new generation"])
+    near, middle, far = (found[name]["matrix products"] for name in found)
+    assert near < middle == far
+
+
 def test_shares_of_the_time_add_up():
     shares = group_shares(made_block(), TRUE)
     assert shares.sum(axis=1) == pytest.approx(np.ones(200))

@@ -63,7 +63,7 @@ def attention_plan(
     is_tuned = np.broadcast_to((kernels == "tuned") | np.asarray(limits.needs_tuned_attention), chosen.shape)
     names = ("attention.pair_flop_backward", "attention.pair_flop")
     pair_flop = np.where(is_tuned, np.exp(np.where(is_backward, *(coefficients[name] for name in names))), 0.0)
-    eager = np.exp(coefficients["attention.eager"] + coefficients["attention.eager_causal"] * is_masked)
+    eager = np.exp(coefficients["attention.eager"] + coefficients["attention.eager_backward"] * is_backward)
     share = np.where(is_tuned, np.exp(coefficients["attention.tuned"]), eager * limits.old_instructions)
     return AttentionPlan(
         chosen=chosen,

@@ -32,9 +32,18 @@ _BYTES_WORK: dict[OpKind, tuple[Work, Work]] = {  # forward, backward
 
 def bytes_kernel(op: Op) -> list[Kernel]:
     work = _BYTES_WORK[op.kind][1 if _is_backward(op) else 0]
+    if work == Work.DROPOUT:
+        return [_dropout(op)]
     if work == Work.ELEMENTWISE and op.is_uneven and not op.name.startswith(FUSED):  # compilers load as they like
         return [by_elements(op, Work.UNEVEN)]
     return [op.kernel(work)]
+
+
+def _dropout(op: Op) -> Kernel:
+    """Forward draws a number for each element; backward multiplies by a mask of another dtype."""
+    if not _is_backward(op):
+        return by_elements(op, Work.DROPOUT)
+    return by_elements(op, Work.UNEVEN) if op.item_bytes == 2 else op.kernel(Work.ELEMENTWISE)
 
 
 def by_elements(op: Op, work: Work, *, tensor: int | None = None, **changes: Any) -> Kernel:
@@ -107,7 +116,7 @@ def normalisation(op: Op) -> list[Kernel]:
     if "batch_norm" in op.name:
         if not op.attributes.get("training", True):
             return [op.kernel(Work.BATCH_NORM_INFERENCE)]
-        return [op.kernel(Work.BATCH_NORM_BACKWARD if is_backward else Work.BATCH_NORM)]
+        return [by_elements(op, Work.BATCH_NORM_BACKWARD if is_backward else Work.BATCH_NORM)]
     if "group_norm" in op.name:
         return [op.kernel(Work.LAYER_NORM_BACKWARD if is_backward else Work.LAYER_NORM)]
     is_rms = "rms_norm" in op.name

@@ -49,6 +49,8 @@ def _priors() -> dict[str, Prior]:
         "energy_per_process": Prior(0.5, 0.2),  # exponent of the process in nm
         "power_per_rate": Prior(log(1.8), 0.2),  # exponent: at the limit voltage falls with the clock
         "matrix_width": Prior(log(0.06), 0.5),  # loss for each doubling of the flop a clock and processor
+        # Of matrix units before Ampere, whose operands pass through registers on their way to shared memory.
+        "matrix_volta": Prior(log(0.85), 0.2),
         "amd": Prior(log(0.8), 0.2),  # of the rate of matrix units that NVIDIA's libraries would reach
         "pascal": Prior(-0.15, 0.1),  # before Volta integers and floats share units; batched products do not show it
         "pascal_unaligned": Prior(-0.2, 0.2),
@@ -68,6 +70,11 @@ def _priors() -> dict[str, Prior]:
         # Elements that are taken one at a time: clocks of a processor each. Its place in each operand, the load, the
         # conversion and the store are some sixty instructions, of which a processor starts 128 a clock or fewer.
         "element_clocks": Prior(log(0.6), 0.5),
+        # Clocks of a processor for each element: four random numbers are ten rounds of multiplications. Batch norm of
+        # images in nchw has a block of threads a channel, which takes one element a thread and waits for it.
+        "dropout_clocks": Prior(log(0.7), 0.5),
+        "batch_norm_clocks": Prior(log(1.0), 0.5),
+        "batch_norm_clocks.backward": Prior(log(2.5), 0.5),
         # Ops over lists of tensors, hundreds of blocks a launch: what each tensor takes beside its bytes. A block of a
         # small tensor waits some microseconds for its loads, beside a dozen others that a processor holds.
         "list_tensor_s": Prior(log(3e-7), 0.3),
@@ -82,12 +89,13 @@ def _priors() -> dict[str, Prior]:
         "attention.pair_flop_backward": Prior(log(1200.0), 0.5),
         "attention.tile_s": Prior(log(2e-6), 0.7),
         "attention.start_s": Prior(log(5e-6), 0.5),
-        # PyTorch's own kernels, which are written for Ampere: share of the peak, further loss where a mask is causal,
-        # and share of the peak of Hopper that their instructions reach. FlashAttention's first version had 25 to 40 %
-        # of an A100 (so a review of "FlashAttention-2", zhongzhuzhou.org, read 2026-11-18); that the instructions have
-        # about 63 % is from memory of Luo et al., arXiv 2402.13499, whose figure was not looked up.
-        "attention.eager": Prior(log(0.5), 0.2),
-        "attention.eager_causal": Prior(log(0.7), 0.2),
+        # PyTorch's own kernels, which are written for Ampere: share of the peak forward, further loss backward, and
+        # share of the peak of Hopper that their instructions reach. FlashAttention's first version had 25 to 40 % of
+        # an A100 (so a review of "FlashAttention-2", zhongzhuzhou.org, read 2026-11-18), 30 to 50 % forward and 25 to
+        # 35 % backward (from memory of that paper's introduction, not looked up); that the instructions have about
+        # 63 % is from memory of Luo et al., arXiv 2402.13499, whose figure was not looked up.
+        "attention.eager": Prior(log(0.4), 0.2),
+        "attention.eager_backward": Prior(log(0.75), 0.2),
         "old_instructions": Prior(log(0.63), 0.08),
         "tile_loss.batched": Prior(-0.2, 0.15),  # further loss in batched products where their tiles are not known
         "tile_loss.convolution": Prior(-0.1, 0.15),  # the same in convolutions on scalar units
@@ -147,8 +155,9 @@ _EFFICIENCY = {
     for unit in UNITS
 } | {(Work.RECURRENT, unit): (log(0.4), 2.0) for unit in UNITS}
 _PASSES = {
-    Work.BATCH_NORM: (log(1.5), 0.7),
-    Work.BATCH_NORM_BACKWARD: (log(1.6), 0.7),
+    Work.BATCH_NORM: (log(1.5), 0.1),  # reads for the mean and variance, again to normalise, and writes
+    Work.BATCH_NORM_BACKWARD: (log(5.0 / 3.0), 0.1),  # image and gradient, twice
+    Work.DROPOUT: (0.0, 0.1),
     Work.SOFTMAX_LONG: (log(1.4), 0.7),
     Work.STRIDED_COPY: (log(1.3), 0.7),
     # AdamW's eight list ops over 8 billion bf16 weights take 46.6 ms on a B200, 86 % of its bandwidth (Bekman, "Machine

@@ -19,7 +19,7 @@ from traincast.kernels.kernels_of import SIZE
 from traincast.kernels.shapes import WayShapes, way_shapes
 from traincast.kernels.tiles import Cutting, Pairs, Times, bytes_seconds, pairs_of, tile_seconds
 from traincast.kernels.ways import Kinds, by_definition, rates_of, winograd_apart, winograd_fused
-from traincast.kernels.work import ATTENTION_WORKS, ELEMENT_WORKS, FIRST_BYTES, NORM_WORKS, Work
+from traincast.kernels.work import ATTENTION_WORKS, ELEMENT_WORKS, FIRST_BYTES, NORM_WORKS, OVERLAPPED_WORKS, Work
 from traincast.trace.graph import Floats, Ints
 
 # PyTorch takes rows of a table with eight blocks of 128 threads a processor, and each thread reads an index, then one
@@ -102,8 +102,8 @@ def plan_of(
         others=others,
         other_limits=limits.select(others),
         passes=coefficients.passes[layout][kinds.work[others]],
-        turn_s=_turn_seconds(kinds.work[others], limits.select(others), coefficients),
-        is_overlapped=np.isin(kinds.work[others], ELEMENT_WORKS),
+        turn_s=_turn_seconds(kinds.work[others], limits.select(others), coefficients, layout),
+        is_overlapped=np.isin(kinds.work[others], OVERLAPPED_WORKS),
         products=products,
         limits=limits_of,
         plain=plain,
@@ -112,7 +112,7 @@ def plan_of(
         attending=attending,
         depthwise=np.flatnonzero(IS_DEPTHWISE[chosen.work]),
         recurrent=np.flatnonzero(chosen.work == Work.RECURRENT),
-        relaid=np.flatnonzero(rates.on_matrix & is_convolution & (chosen.item == 2) & (layout == "nchw")),
+        relaid=np.flatnonzero(rates.on_matrix & is_convolution & (layout == "nchw")),
         layout_passes=float(np.exp(coefficients["layout.change"])),
         recurrent_step_s=float(np.exp(coefficients["recurrent_step_s"])),
         fast=fast,
@@ -126,18 +126,26 @@ def plan_of(
     )
 
 
-def _turn_seconds(work: Ints, limits: Ceilings, coefficients: Coefficients) -> Floats:
+def _turn_seconds(work: Ints, limits: Ceilings, coefficients: Coefficients, layout: str) -> Floats:
     """Of rows of norms, lookups and lone elements all processors take their share; one takes the labels of a loss."""
-    forward, backward, element = (
+    row, row_backward, element, number = (
         np.exp(coefficients[name]) / limits.clocks_per_s
-        for name in ("norm_row_clocks", "norm_row_clocks.backward", "element_clocks")
+        for name in ("norm_row_clocks", "norm_row_clocks.backward", "element_clocks", "dropout_clocks")
+    )
+    # In nhwc neighbouring threads take neighbouring channels: what that costs beside bytes was measured on one GPU.
+    pixel, pixel_backward = (
+        np.exp(coefficients[f"batch_norm_clocks{end}"]) / limits.clocks_per_s * (layout == "nchw")
+        for end in ("", ".backward")
     )
     wait_s = np.exp(coefficients["label_wait_s"])
     turn_s = np.zeros(work.shape)
     for works, seconds in (
-        (NORM_WORKS, forward),
-        ((Work.LAYER_NORM_BACKWARD, Work.RMS_NORM_BACKWARD), backward),
+        (NORM_WORKS, row),
+        ((Work.LAYER_NORM_BACKWARD, Work.RMS_NORM_BACKWARD), row_backward),
         (ELEMENT_WORKS, element),
+        ((Work.DROPOUT,), number),
+        ((Work.BATCH_NORM,), pixel),
+        ((Work.BATCH_NORM_BACKWARD,), pixel_backward),
         ((Work.EMBEDDING,), wait_s / (_LOOKUPS_IN_FLIGHT * limits.n_sm)),
         ((Work.EMBEDDING_BACKWARD,), np.exp(coefficients["launch_s"])),  # each small kernel of a sort
         ((Work.OPTIMIZER,), np.exp(coefficients["list_tensor_s"])),

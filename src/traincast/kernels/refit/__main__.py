@@ -26,8 +26,7 @@ from traincast.kernels.coefficients import (
     SAME_GENERATION,
     SAME_GPU,
     Coefficients,
-    Fitted,
-    shipped,
+    prior_coefficients,
 )
 from traincast.kernels.refit.block import Block
 from traincast.kernels.refit.fit import Problem, fit
@@ -47,6 +46,7 @@ from traincast.kernels.refit.spread import group_shares, kernel_log_sd, step_log
 from traincast.report.files import write_file
 from traincast.trace.graph import Floats
 
+FITTED_FILE = Path(__file__).parents[2] / "data" / "kernels" / "coefficients.json"
 _OP_SETS = {
     "matrix products": "gemm",
     "convolutions": "convolution",
@@ -69,14 +69,14 @@ def main() -> None:
     except InputError as error:
         parser.error(str(error))
     ops = all_op_blocks(arguments.data)
-    steps = list(model_blocks(arguments.data, arguments.traces))
+    steps = model_blocks(arguments.data, arguments.traces, arguments.processes)
     modern = list(modern_blocks(arguments.data, arguments.traces))
     sets = Sets(ops, [*steps, *(b for b in modern if is_step(b))], [b for b in modern if not is_step(b)])
-    start = None if arguments.from_prior else _shipped_or_none()
+    start = None if arguments.from_prior else _shipped_or_priors()
     result = refit(sets, start=start, n_steps=arguments.steps, n_processes=arguments.processes)
     text = json.dumps(result, indent=1) + "\n"
     if arguments.write:
-        write_file(Path(__file__).parents[2] / "data" / "kernels" / "coefficients.json", text)
+        write_file(FITTED_FILE, text)
     sys.stdout.write(json.dumps(result["provenance"], indent=1) + "\n")
 
 
@@ -158,13 +158,11 @@ def _step_log_sds(
     }
 
 
-def _shipped_or_none() -> Coefficients | None:
-    """The fit of the package, unless its names are not those of this version."""
-    try:
-        known: Fitted = shipped()
-    except (FileNotFoundError, KeyError, TypeError):
-        return None
-    return known.coefficients
+def _shipped_or_priors() -> Coefficients:
+    """The fit of the package; coefficients that are new in this version start at their priors."""
+    stored = json.loads(FITTED_FILE.read_text()) if FITTED_FILE.exists() else {"values": {}}
+    known = {name: float(value) for name, value in stored["values"].items() if name in NAMES}
+    return Coefficients(prior_coefficients().values | known)
 
 
 def _log_errors(block: Block, folds: list[Fold], fits: dict[str, Coefficients]) -> Floats:

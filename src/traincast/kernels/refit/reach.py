@@ -10,7 +10,15 @@ import numpy as np
 from traincast.hardware.catalog import find_device
 from traincast.kernels.coefficients import IS_CONVOLUTION, IS_DEPTHWISE, IS_GROUPED, LAYOUTS, NAMES
 from traincast.kernels.refit.block import Block
-from traincast.kernels.work import ATTENTION_WORKS, CONVOLUTION_WORKS, FIRST_BYTES, GROUPED_WORKS, NORM_WORKS, Work
+from traincast.kernels.work import (
+    ATTENTION_WORKS,
+    CONVOLUTION_WORKS,
+    ELEMENT_WORKS,
+    FIRST_BYTES,
+    GROUPED_WORKS,
+    NORM_WORKS,
+    Work,
+)
 
 _PRODUCTS = tuple(work for work in Work if work < FIRST_BYTES)
 # The kinds of work that a coefficient can move, by the first part of its name; those not named here may move any.
@@ -24,7 +32,8 @@ _MOVED: dict[str, tuple[Work, ...]] = {
     "pooling": (Work.POOLING, Work.POOLING_BACKWARD),
     "norm_row_clocks": NORM_WORKS,
     "dropout_clocks": (Work.DROPOUT,),
-    "label_wait_s": (Work.LABEL_LOSS,),
+    "element_clocks": ELEMENT_WORKS,
+    "label_wait_s": (Work.LABEL_LOSS, Work.EMBEDDING),
     "list_tensor_s": (Work.OPTIMIZER,),
 }
 

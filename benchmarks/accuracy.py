@@ -42,6 +42,7 @@ def main() -> None:
     parser.add_argument("--real-fits", action="store_true", help="fit every split anew, without the shortcut (an hour)")
     parser.add_argument("--no-refits", action="store_true", help="do not check the shortcut against refits (minutes)")
     parser.add_argument("--modern-only", action="store_true", help="only the section on today's GPUs")
+    parser.add_argument("--processes", type=int, default=1, help="so many at once (the page is the same)")
     parser.add_argument("--write", action="store_true", help="write docs/accuracy.md and docs/images/accuracy_*.png")
     arguments = parser.parse_args()
     if arguments.write and arguments.no_refits:
@@ -53,7 +54,7 @@ def main() -> None:
             page_file = DOCS / "accuracy.md"
             print(f"Wrote {write_file(page_file, replaced(page_file.read_text(encoding='utf-8'), modern))}")
         return
-    scored = score_all(arguments.data, arguments.traces, real_fits=arguments.real_fits)
+    scored = score_all(arguments.data, arguments.traces, real_fits=arguments.real_fits, n_processes=arguments.processes)
     document = document_of(scored.sets)
     print(to_text(document))
     for target in targets_of(scored.sets):
@@ -74,7 +75,8 @@ def main() -> None:
 
 
 def modern_text(arguments: argparse.Namespace) -> str:
-    return modern_section(gather(arguments.data, arguments.traces, are_refitted=not arguments.no_refits))
+    are_refitted, n_processes = not arguments.no_refits, arguments.processes
+    return modern_section(gather(arguments.data, arguments.traces, are_refitted=are_refitted, n_processes=n_processes))
 
 
 def refit_differences(scored: Scored, folder: Path) -> Sequence[Difference]:

@@ -23,7 +23,7 @@ from traincast.kernels.refit.modern.byte_blocks import byte_blocks
 
 _OWN = (
     *("norm_row_clocks", "norm_row_clocks.backward", "label_wait_s"),
-    *("passes.uneven", "passes.cast", "passes.softmax_huge", "passes.rms_norm", "passes.rms_norm_backward"),
+    *("element_clocks", "passes.softmax_huge", "passes.rms_norm", "passes.rms_norm_backward"),
     *("passes.layer_norm", "passes.layer_norm_backward", "passes.embedding", "passes.embedding_backward"),
     *(name for name in NAMES if name.startswith(("passes.tuned", "passes.compiled"))),
 )

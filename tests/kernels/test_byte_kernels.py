@@ -10,6 +10,7 @@ import torch
 
 import traincast as tc
 from traincast.hardware.catalog import find_device
+from traincast.kernels.byte_kernels import SORTING_KERNELS
 from traincast.kernels.ceilings import DeviceFigures, ceilings
 from traincast.kernels.coefficients import prior_coefficients
 from traincast.kernels.kernels_of import SIZE, kernels_of
@@ -21,18 +22,18 @@ from traincast.trace.lowering.lower import lower
 from traincast.trace.settings import Settings
 
 PRIORS = prior_coefficients()
-SIMPLE = PRIORS.values | {"dram": 0.0, "launch_s": -50.0, "l2_rate.bytes": 20.0, "passes.uneven": np.log(2)}
+SIMPLE = PRIORS.values | {"dram": 0.0, "launch_s": -50.0, "l2_rate.bytes": 20.0}
 
 
-def timed(*calls):
+def timed(*calls, device="A100-SXM4-80GB"):
     return KernelRow(
-        file="", source="", kernel="", device="A100-SXM4-80GB", precision="bf16", direction="forward", backend="",
+        file="", source="", kernel="", device=device, precision="bf16", direction="forward", backend="",
         seconds=1.0, calls=calls, shape="",
     )  # fmt: skip
 
 
-def seconds(*calls, is_cold=True, values=SIMPLE):
-    block = block_of("made up", [timed(*calls)], is_cold=is_cold)
+def seconds(*calls, is_cold=True, values=SIMPLE, device="A100-SXM4-80GB"):
+    block = block_of("made up", [timed(*calls, device=device)], is_cold=is_cold)
     return float(block.predict(replace(PRIORS, values=values))[0])
 
 
@@ -49,10 +50,87 @@ def test_what_a_cleared_cache_does_not_hold_takes_the_bandwidth_and_what_was_jus
     assert seconds(megabyte, megabyte) == pytest.approx(seconds(megabyte), rel=0.1)  # only the first is cold
 
 
-def test_uneven_operands_take_as_often_as_their_coefficient_says():
-    even, uneven = (moved(work, 1e9, precision="bf16") for work in (Work.ELEMENTWISE, Work.UNEVEN))
+@pytest.mark.parametrize("work", [Work.UNEVEN, Work.CAST])
+def test_elements_that_are_taken_one_at_a_time_wait_for_clocks_or_for_bytes_whichever_take_longer(work):
+    values = SIMPLE | {"element_clocks": np.log(1.08 * 1.41)}  # of 108 processors with 1.41 GHz: 1e-11 s an element
 
-    assert seconds(uneven) == pytest.approx(2 * seconds(even))
+    few_bytes, many_bytes = (moved(work, n_bytes, precision="bf16", turns=1e9) for n_bytes in (2.039e8, 2.039e11))
+
+    assert seconds(few_bytes, values=values) == pytest.approx(1e9 * 1e-11, rel=0.01)
+    assert seconds(many_bytes, values=values) == pytest.approx(2.039e11 / 2.039e12, rel=0.01)
+
+
+def test_the_same_uneven_operands_cost_stacked_memory_more_than_their_bytes_and_gddr_hardly():
+    values = SIMPLE | {"element_clocks": np.log(0.6)}
+    uneven = moved(Work.UNEVEN, 4e9, precision="bf16", turns=1e9)
+    over_bytes = {
+        device: seconds(uneven, values=values, device=device) * find_device(device).memory_bytes_per_s / 4e9
+        for device in ("A100-SXM4-80GB", "H100-SXM5-80GB", "RTX-4090")
+    }
+
+    # 0.6 clocks of 108 x 1.41 GHz and 132 x 1.98 GHz an element are 3.9 and 2.3 ps; its four bytes take 2.0 and 1.2.
+    assert over_bytes["A100-SXM4-80GB"] == pytest.approx(np.cbrt(1 + (3.94 / 1.96) ** 3), rel=0.01)
+    assert over_bytes["H100-SXM5-80GB"] == pytest.approx(np.cbrt(1 + (2.30 / 1.19) ** 3), rel=0.01)
+    assert over_bytes["RTX-4090"] < 1.05
+
+
+@pytest.mark.parametrize(
+    ("work", "clocks"),
+    [
+        (Work.DROPOUT, "dropout_clocks"),
+        (Work.BATCH_NORM, "batch_norm_clocks"),
+        (Work.BATCH_NORM_BACKWARD, "batch_norm_clocks.backward"),
+    ],
+)
+def test_dropout_and_batch_norm_wait_for_clocks_or_for_bytes_whichever_take_longer(work, clocks):
+    values = SIMPLE | {clocks: np.log(1.08 * 1.41), f"passes.{work.name.lower()}": np.log(1.5)}
+
+    few_bytes, many_bytes = (moved(work, n_bytes, precision="bf16", turns=1e9) for n_bytes in (2.039e8, 2.039e11))
+
+    assert seconds(few_bytes, values=values) == pytest.approx(1e9 * 1e-11, rel=0.01)
+    assert seconds(many_bytes, values=values) == pytest.approx(1.5 * 2.039e11 / 2.039e12, rel=0.01)
+
+
+def test_batch_norm_takes_no_clocks_of_its_own_where_channels_come_last():
+    values = SIMPLE | {"batch_norm_clocks": np.log(100.0), "passes.batch_norm": 0.0, "batch_norm.nhwc": 0.0}
+    block = block_of("made up", [timed(moved(Work.BATCH_NORM, 2.039e9, precision="bf16", turns=1e9))], is_cold=True)
+
+    by_layout = [
+        float(replace(block, layout=layout).predict(replace(PRIORS, values=values))[0]) for layout in ("nchw", "nhwc")
+    ]
+
+    assert by_layout == pytest.approx([1e9 * 100 / (108 * 1.41e9), 1e-3], rel=0.01)
+
+
+def test_dropout_draws_a_number_an_element_and_its_gradient_meets_a_mask_of_another_dtype():
+    net, example = torch.nn.Dropout(0.5), torch.zeros(2, 1000, requires_grad=True)
+    halves, singles = (
+        [
+            (work, sizes[SIZE["b"]])
+            for work, sizes in works(torch.nn.Sequential(torch.nn.Linear(1000, 1000), net), example, precision)
+        ]
+        for precision in ("bf16", "fp32")
+    )
+
+    for found in (halves, singles):
+        assert (Work.DROPOUT, (8 * 1000.0,)) in found
+    assert (Work.UNEVEN, (8 * 1000.0,)) in halves
+    assert Work.UNEVEN not in [work for work, _ in singles]
+
+
+def test_rows_of_a_table_are_looked_up_by_1024_threads_a_processor_that_wait_twice_each():
+    values = SIMPLE | {"passes.embedding": 0.0, "label_wait_s": np.log(1e-6)}
+    lookups = moved(Work.EMBEDDING, 0.0, precision="fp32", turns=10 * 108 * 1024.0)
+
+    assert seconds(lookups, values=values) == pytest.approx(10e-6)
+
+
+def test_a_sort_comes_before_the_gradient_of_a_table_and_is_fourteen_launches():
+    values = SIMPLE | {"launch_s": np.log(1e-6)}
+
+    assert seconds(
+        moved(Work.EMBEDDING_BACKWARD, 0.0, precision="fp32", turns=SORTING_KERNELS), values=values
+    ) == pytest.approx(15e-6)
 
 
 def test_rows_of_a_norm_take_clocks_however_short_they_are():
@@ -90,6 +168,8 @@ def test_the_gradient_of_a_table_is_zeros_and_the_rows_put_into_it():
 
     by_work = {work: sizes for work, sizes in found}
     assert by_work[Work.EMBEDDING_BACKWARD][SIZE["bytes"]] == (rows,)
+    assert by_work[Work.EMBEDDING_BACKWARD][SIZE["b"]] == (SORTING_KERNELS,)
+    assert by_work[Work.EMBEDDING][SIZE["b"]] == (8 * 16 * 64,)  # an element a lookup
     assert (Work.FACTORY, table) in [(work, sizes[SIZE["bytes"]][0]) for work, sizes in found]
     assert by_work[Work.LAYER_NORM][SIZE["b"]] == (8 * 16,)  # a row a token
     assert by_work[Work.LAYER_NORM_BACKWARD][SIZE["b"]] == (8 * 16,)
@@ -112,6 +192,13 @@ def test_a_weight_a_feature_makes_16_bit_operands_uneven_and_leaves_fp32_as_it_i
     found = [kernel.work for kernels in kernels_of(graph, np.array([8])) for kernel in kernels]
 
     assert found.count(Work.UNEVEN) == uneven
+    elements = [
+        kernel.sizes[SIZE["b"]]
+        for kernels in kernels_of(graph, np.array([8]))
+        for kernel in kernels
+        if kernel.work == Work.UNEVEN
+    ]
+    assert elements == [(8 * 16 * 64,)] * uneven
     assert found.count(Work.ELEMENTWISE) == 2 - uneven
     compiled = [kernel.work for kernels in kernels_of(fuse(graph), np.array([8])) for kernel in kernels]
     assert compiled == [Work.ELEMENTWISE]  # one kernel, which loads as it likes

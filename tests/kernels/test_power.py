@@ -21,7 +21,7 @@ SQUARE = Coefficients(COEFFICIENTS.values | {"power_per_rate": np.log(2.0)})
 A100, H100, B200 = (find_device(name) for name in ("A100-SXM4-80GB", "H100-SXM5-80GB", "B200"))
 
 
-def product_flop_per_s(device, *, side=8192.0, item=2):
+def product_flop_per_s(device, *, side=8192.0, item=2, coefficients=COEFFICIENTS):
     """Of a large square product of operands with so many bytes."""
     sizes = {"b": 1.0, "m": side, "n": side, "k": side, "flop": 2 * side**3, "bytes": 3 * item * side**2}
     false = np.zeros(1, dtype=bool)
@@ -34,8 +34,8 @@ def product_flop_per_s(device, *, side=8192.0, item=2):
         is_masked=false,
         group_width=np.ones(1),
     )
-    limits = ceilings(DeviceFigures.of(device), COEFFICIENTS)
-    plan = plan_of(kinds, limits, COEFFICIENTS, layout="nchw", tf32=False)
+    limits = ceilings(DeviceFigures.of(device), coefficients)
+    plan = plan_of(kinds, limits, coefficients, layout="nchw", tf32=False)
     full = np.array([[sizes.get(name, 0.0)] for name in SIZES])
     return 2 * side**3 / float(kernel_seconds(plan, full).seconds[0])
 
@@ -85,6 +85,15 @@ def test_wider_matrix_units_reach_a_smaller_share_of_their_peak():
     shares = [product_flop_per_s(device) / device.peak_flop_per_s("amp-fp16") for device in unlimited]
     assert shares == sorted(shares, reverse=True)
     assert 0.7 < shares[-1] < shares[0] < 1.0
+
+
+def test_matrix_units_before_ampere_reach_less_of_their_peak():
+    """Of a V100 with all the power that it can use; scalar units do not know the difference."""
+    volta = replace(find_device("V100-SXM2-32GB"), tdp_w=None)
+    behind = Coefficients(COEFFICIENTS.values | {"matrix_volta": COEFFICIENTS["matrix_volta"] + np.log(0.5)})
+    for device, item, ratio in ((volta, 2, 2.0), (volta, 4, 1.0), (replace(A100, tdp_w=None), 2, 1.0)):
+        fast, slow = (product_flop_per_s(device, item=item, coefficients=each) for each in (COEFFICIENTS, behind))
+        assert fast / slow == pytest.approx(ratio, rel=0.02)
 
 
 def test_eight_bit_products_are_faster_than_sixteen_bit_ones_by_at_most_their_peaks():

@@ -162,7 +162,13 @@ def test_tf32_helps_ampere_and_changes_nothing_before():
 
 def test_channels_last_spares_matrix_units_the_change_of_layout():
     ampere = find_device("A100-PCIe-40GB")
-    assert step_s("resnet50", ampere, 128, "amp-fp16", "nhwc") < step_s("resnet50", ampere, 128, "amp-fp16", "nchw")
+    sizes = {"m": 64 * 28 * 28, "n": 256, "k": 256 * 9, "flop": 2.0 * 64 * 28 * 28 * 256 * 256 * 9}
+    sizes |= {"bytes": 4.0 * 2 * 64 * 28 * 28 * 256, "image": 4.0 * 2 * 64 * 28 * 28 * 256}
+    for item in (2, 4):  # in tf32, too
+        kernel = lone_kernel(Work.CONVOLUTION, item=item, **sizes)
+        by_layout = [seconds_of(kernel, ampere, layout=layout, tf32=True) for layout in ("nhwc", "nchw")]
+        assert by_layout[0] < by_layout[1]
+        assert seconds_of(kernel, P100, tf32=True) == seconds_of(kernel, P100, layout="nhwc", tf32=True)
 
 
 def test_an_unknown_layout_is_refused_in_one_sentence():
@@ -236,4 +242,6 @@ def test_outside_what_was_measured_the_interval_widens_and_says_why(device, prec
     found = Traincast().op_times(graph, find_device(device), np.array([8]), precision=precision)
     assert any(words in warning for warning in found.warnings)
     assert inside.warnings == ()
-    assert (found.log_sd >= 1.3 * inside.log_sd).all()
+    # A new generation of GPUs was no further off than other models on measured GPUs, when each was left out.
+    least = 1.0 if "generation" in words else 1.3
+    assert (found.log_sd >= least * inside.log_sd).all()

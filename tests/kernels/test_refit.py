@@ -1,5 +1,7 @@
 """Fitting the predictor: on rows made by known coefficients, so that the right answer is known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,8 +9,9 @@ from traincast.hardware.host import find_host
 from traincast.kernels.coefficients import NAMES, Coefficients, prior_coefficients
 from traincast.kernels.kernels_of import SIZES
 from traincast.kernels.refit.block import Block, Kernels, residuals
-from traincast.kernels.refit.fit import Problem, as_point, fit, fit_without
+from traincast.kernels.refit.fit import _STEP, Problem, _robust, as_coefficients, as_point, fit, fit_without
 from traincast.kernels.refit.folds import device_folds, family_folds, fit_folds, held_out
+from traincast.kernels.refit.processes import at_once
 from traincast.kernels.refit.spread import group_shares, kernel_log_sd, step_log_sds
 from traincast.kernels.work import Work
 
@@ -121,7 +124,68 @@ def test_held_out_errors_give_an_interval_that_holds_eight_of_ten():
     assert kernel_log_sd(errors) == pytest.approx(0.3, rel=0.05)
 
 
+def test_a_generation_that_no_fit_saw_is_never_surer_than_a_gpu_that_was_measured():
+    rng = np.random.default_rng(0)
+    shares = [np.tile([1.0, 0.0, 0.0, 0.0, 0.0], (2000, 1)) for _ in range(3)]
+    errors = [scale * rng.standard_normal(2000) for scale in (0.2, 0.3, 0.1)]
+    found = step_log_sds(errors, shares, [1.0] * 3, ["same GPU", "same generation", "new generation"])
+    near, middle, far = (found[name]["matrix products"] for name in found)
+    assert near < middle == far
+
+
 def test_shares_of_the_time_add_up():
     shares = group_shares(made_block(), TRUE)
     assert shares.sum(axis=1) == pytest.approx(np.ones(200))
     assert set(NAMES) == set(TRUE.values)
+
+
+def block_of_every_work():
+    """Each kind of work in two widths on each device, its convolutions with and without Winograd."""
+    works = np.tile(np.repeat([int(work) for work in Work], 4), 2)
+    n = len(works)
+    block = made_block(n_rows=n)
+    kernels = replace(
+        block.kernels,
+        work=works,
+        item=np.where(np.arange(n) < n / 2, 2, 4),
+        is_winograd=(np.arange(n) % 4 < 2) & np.isin(works, (Work.CONVOLUTION, Work.CONVOLUTION_INPUT)),
+        is_unaligned=np.arange(n) % 4 == 1,
+        sizes=block.kernels.sizes | {"image": block.kernels.sizes["bytes"], "patches_2": np.full(n, 1e4)},
+    )
+    return replace(block, kernels=kernels)
+
+
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+def test_slopes_from_the_kernels_that_move_are_those_of_the_whole_block(layout):
+    """What is not timed again must not have moved."""
+    block = replace(block_of_every_work(), layout=layout)
+    point = as_point(TRUE)
+    slopes = Problem((block,), (float(block.n_rows),)).jacobian(point)[: block.n_rows]
+    before = _robust(residuals(block, TRUE))
+    for number, name in enumerate(NAMES):
+        moved = point.copy()
+        moved[number] += _STEP
+        whole = (_robust(residuals(block, as_coefficients(moved))) - before) / _STEP
+        assert slopes[:, number] == pytest.approx(whole, abs=1e-9), name
+
+
+def test_kernels_that_many_rows_run_are_timed_once_and_counted_for_all():
+    block = made_block(n_rows=60)
+    twice = replace(
+        block,
+        kernels=block.kernels.select(np.tile(np.arange(60), 2)),
+        row=np.tile(block.row, 2),
+        count=np.tile(block.count, 2),
+        device=np.tile(block.device, 2),
+    )
+    seconds = twice.kernel_seconds(TRUE)
+    assert seconds[60:] == pytest.approx(block.kernel_seconds(TRUE), rel=1e-15)
+    assert seconds[:60] == pytest.approx(seconds[60:], rel=0)
+
+
+def test_several_processes_make_the_same_fits(problem, fitted):
+    folds = device_folds(problem.blocks)
+    alone = fit_folds(problem, fitted, folds)
+    together = fit_folds(replace(problem, n_processes=2), fitted, folds)
+    assert [each.values for each in together] == [each.values for each in alone]
+    assert at_once(str, [3, 4, 5], 2) == ["3", "4", "5"]

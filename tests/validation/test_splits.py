@@ -7,7 +7,7 @@ import pytest
 
 from traincast.kernels.coefficients import shipped
 from traincast.kernels.refit.fit import Problem, as_point
-from traincast.validation.fits import FILE, load_fits, load_real_fit, without
+from traincast.validation.fits import FILE, load_fits, load_real_fits, without
 from traincast.validation.splits import Split, family_of, gpu_of, held_out, splits_of
 
 
@@ -83,9 +83,10 @@ def test_a_real_refit_sees_the_other_rows_only(ops, steps, tmp_path):
     assert all("T4" not in block.tags["device"] for block in rest.blocks)
     assert rest.weights == pytest.approx((75.0, 200 / 3))  # each row counts for what it did
     spoiled = [_spoiled(block, split) for block in (ops, steps)]
-    honest = load_real_fit(_problem(ops, steps), split, tmp_path, n_steps=2)
+    (honest,) = load_real_fits(_problem(ops, steps), [split], tmp_path, n_steps=2)
     (tmp_path / FILE).unlink()
-    assert as_point(load_real_fit(_problem(*spoiled), split, tmp_path, n_steps=2)) == pytest.approx(as_point(honest))
+    (other,) = load_real_fits(_problem(*spoiled), [split], tmp_path, n_steps=2)
+    assert as_point(other) == pytest.approx(as_point(honest))
 
 
 def test_fits_are_kept_until_the_rows_change(ops, tmp_path, monkeypatch):

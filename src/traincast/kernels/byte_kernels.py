@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from traincast.kernels.work import Work
+from traincast.kernels.work import ELEMENT_WORKS, Work
 from traincast.trace.kinds import OpKind
 from traincast.trace.lowering.fuse import FUSED
 
@@ -17,11 +17,13 @@ _LONG_ROW = 1024
 _HUGE_ROW_BYTES = 96 * 1024  # two blocks a processor read rows like this: together more than half of a cache of 50 MB
 _LABEL_THREADS = (32.0, 1024.0)
 _LABELS_A_THREAD = 16.0
+# Before PyTorch adds up the rows of a table's gradient it sorts their indices (a histogram, its sum, three or four
+# passes), finds those that are the same and cuts their rows into parts: kernels too small for their bytes to matter.
+SORTING_KERNELS = 14.0
 _NO_REDUCTION = 0  # one loss a row is written by as many threads: no row waits
 
 _BYTES_WORK: dict[OpKind, tuple[Work, Work]] = {  # forward, backward
     OpKind.POOLING: (Work.POOLING, Work.POOLING_BACKWARD),
-    OpKind.EMBEDDING: (Work.EMBEDDING, Work.EMBEDDING_BACKWARD),
     OpKind.DROPOUT: (Work.DROPOUT, Work.DROPOUT),
     OpKind.FACTORY: (Work.FACTORY, Work.FACTORY),
     OpKind.ELEMENTWISE: (Work.ELEMENTWISE, Work.ELEMENTWISE),
@@ -30,10 +32,24 @@ _BYTES_WORK: dict[OpKind, tuple[Work, Work]] = {  # forward, backward
 
 def bytes_kernel(op: Op) -> list[Kernel]:
     work = _BYTES_WORK[op.kind][1 if _is_backward(op) else 0]
-    is_uneven = (
-        work == Work.ELEMENTWISE and op.is_uneven and not op.name.startswith(FUSED)
-    )  # compilers load as they like
-    return [op.kernel(Work.UNEVEN if is_uneven else work)]
+    if work == Work.DROPOUT:
+        return [_dropout(op)]
+    if work == Work.ELEMENTWISE and op.is_uneven and not op.name.startswith(FUSED):  # compilers load as they like
+        return [by_elements(op, Work.UNEVEN)]
+    return [op.kernel(work)]
+
+
+def _dropout(op: Op) -> Kernel:
+    """Forward draws a number for each element; backward multiplies by a mask of another dtype."""
+    if not _is_backward(op):
+        return by_elements(op, Work.DROPOUT)
+    return by_elements(op, Work.UNEVEN) if op.item_bytes == 2 else op.kernel(Work.ELEMENTWISE)
+
+
+def by_elements(op: Op, work: Work, *, tensor: int | None = None, **changes: Any) -> Kernel:
+    """Threads take elements of the output, or of that tensor, one at a time."""
+    n_elements = op.dims(op.outputs[0] if tensor is None else tensor).prod(axis=1)
+    return op.kernel(work, shape=(n_elements, 1.0, 1.0, 1.0), **changes)
 
 
 def optimizer(op: Op) -> list[Kernel]:
@@ -55,11 +71,14 @@ def label_waits(n_rows: Any) -> Any:
 
 
 def embedding(op: Op) -> list[Kernel]:
-    """The gradient of a table is zeros, into which the rows' gradients are put."""
-    if op.name != "aten.embedding_dense_backward":
-        return bytes_kernel(op)
-    table, rows = op.sizes_of(op.outputs[0]), op.sizes_of(op.inputs[0])
-    return [op.kernel(Work.FACTORY, bytes=table), op.kernel(Work.EMBEDDING_BACKWARD, bytes=rows)]
+    """The gradient of a table is zeros, into which the rows' gradients are put once their indices are sorted."""
+    if op.name == "aten.embedding_dense_backward":
+        table, rows = op.sizes_of(op.outputs[0]), op.sizes_of(op.inputs[0])
+        put = op.kernel(Work.EMBEDDING_BACKWARD, shape=(SORTING_KERNELS, 1.0, 1.0, 1.0), bytes=rows)
+        return [op.kernel(Work.FACTORY, bytes=table), put]
+    if _is_backward(op):
+        return [op.kernel(Work.EMBEDDING_BACKWARD, shape=(0.0, 1.0, 1.0, 1.0))]
+    return [by_elements(op, Work.EMBEDDING)]
 
 
 def _is_backward(op: Op) -> bool:
@@ -72,8 +91,16 @@ _PUT_IN_ZEROS = ("aten.slice_backward", "aten.select_backward")
 def copy(op: Op) -> list[Kernel]:
     if op.name in _PUT_IN_ZEROS:
         zeros, part = op.sizes_of(op.outputs[0]), op.sizes_of(op.inputs[0])
-        return [op.kernel(Work.FACTORY, bytes=zeros), op.kernel(_copy_work(op), bytes=2.0 * part)]
-    return [op.kernel(_copy_work(op))]
+        return [op.kernel(Work.FACTORY, bytes=zeros), _copy(op, tensor=op.inputs[0], bytes=2.0 * part)]
+    return [_copy(op)]
+
+
+def _copy(op: Op, **changes: Any) -> Kernel:
+    work = _copy_work(op)
+    if work in ELEMENT_WORKS:
+        return by_elements(op, work, **changes)
+    changes.pop("tensor", None)
+    return op.kernel(work, **changes)
 
 
 def _copy_work(op: Op) -> Work:
@@ -89,7 +116,7 @@ def normalisation(op: Op) -> list[Kernel]:
     if "batch_norm" in op.name:
         if not op.attributes.get("training", True):
             return [op.kernel(Work.BATCH_NORM_INFERENCE)]
-        return [op.kernel(Work.BATCH_NORM_BACKWARD if is_backward else Work.BATCH_NORM)]
+        return [by_elements(op, Work.BATCH_NORM_BACKWARD if is_backward else Work.BATCH_NORM)]
     if "group_norm" in op.name:
         return [op.kernel(Work.LAYER_NORM_BACKWARD if is_backward else Work.LAYER_NORM)]
     is_rms = "rms_norm" in op.name

@@ -15,7 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from traincast.kernels.work import ATTENTION_WORKS, CONVOLUTION_WORKS, DEPTHWISE_WORKS, FIRST_BYTES, GROUPED_WORKS, Work
+from traincast.kernels.work import (
+    ATTENTION_WORKS,
+    CONVOLUTION_WORKS,
+    DEPTHWISE_WORKS,
+    ELEMENT_WORKS,
+    FIRST_BYTES,
+    GROUPED_WORKS,
+    Work,
+)
 from traincast.trace.graph import Floats
 
 LAYOUT_WORKS = (*DEPTHWISE_WORKS, *GROUPED_WORKS)  # what layouts, more than units, make fast or slow
@@ -41,6 +49,8 @@ def _priors() -> dict[str, Prior]:
         "energy_per_process": Prior(0.5, 0.2),  # exponent of the process in nm
         "power_per_rate": Prior(log(1.8), 0.2),  # exponent: at the limit voltage falls with the clock
         "matrix_width": Prior(log(0.06), 0.5),  # loss for each doubling of the flop a clock and processor
+        # Of matrix units before Ampere, whose operands pass through registers on their way to shared memory.
+        "matrix_volta": Prior(log(0.85), 0.2),
         "amd": Prior(log(0.8), 0.2),  # of the rate of matrix units that NVIDIA's libraries would reach
         "pascal": Prior(-0.15, 0.1),  # before Volta integers and floats share units; batched products do not show it
         "pascal_unaligned": Prior(-0.2, 0.2),
@@ -57,24 +67,35 @@ def _priors() -> dict[str, Prior]:
         # a block, two reductions through shared memory and a few dependent loads are hundreds of clocks.
         "norm_row_clocks": Prior(log(200.0), 0.5),
         "norm_row_clocks.backward": Prior(log(700.0), 0.5),
+        # Elements that are taken one at a time: clocks of a processor each. Its place in each operand, the load, the
+        # conversion and the store are some sixty instructions, of which a processor starts 128 a clock or fewer.
+        "element_clocks": Prior(log(0.6), 0.5),
+        # Clocks of a processor for each element: four random numbers are ten rounds of multiplications. Batch norm of
+        # images in nchw has a block of threads a channel, which takes one element a thread and waits for it.
+        "dropout_clocks": Prior(log(0.7), 0.5),
+        "batch_norm_clocks": Prior(log(1.0), 0.5),
+        "batch_norm_clocks.backward": Prior(log(2.5), 0.5),
         # Ops over lists of tensors, hundreds of blocks a launch: what each tensor takes beside its bytes. A block of a
         # small tensor waits some microseconds for its loads, beside a dozen others that a processor holds.
         "list_tensor_s": Prior(log(3e-7), 0.3),
         # One block of threads takes the labels of all rows, a few at a time: two dependent loads that miss all caches.
         "label_wait_s": Prior(log(1.1e-6), 0.3),
         # Fused attention on matrix units. Tuned kernels: share of the peak; work of a query-key pair beside its
-        # products, in flop. All: tokens beside the diagonal of a mask that are worked on anyway; seconds to start.
+        # products, in flop: 16 exponentials a clock are 256 flop of Hopper's matrix units and 512 of Blackwell's, and
+        # backward converts two matrices and adds up a third in fp32. All: a tile's first loads and its store, a
+        # microsecond each; seconds to start.
         "attention.tuned": Prior(log(0.85), 0.1),
-        "attention.pair_flop": Prior(log(150.0), 0.4),
-        "attention.pair_flop_backward": Prior(log(700.0), 0.4),
-        "attention.diagonal": Prior(log(150.0), 0.7),
+        "attention.pair_flop": Prior(log(400.0), 0.5),
+        "attention.pair_flop_backward": Prior(log(1200.0), 0.5),
+        "attention.tile_s": Prior(log(2e-6), 0.7),
         "attention.start_s": Prior(log(5e-6), 0.5),
-        # PyTorch's own kernels, which are written for Ampere: share of the peak, further loss where a mask is causal,
-        # and share of the peak of Hopper that their instructions reach. FlashAttention's first version had 25 to 40 %
-        # of an A100 (so a review of "FlashAttention-2", zhongzhuzhou.org, read 2026-11-18); that the instructions have
-        # about 63 % is from memory of Luo et al., arXiv 2402.13499, whose figure was not looked up.
-        "attention.eager": Prior(log(0.5), 0.2),
-        "attention.eager_causal": Prior(log(0.7), 0.2),
+        # PyTorch's own kernels, which are written for Ampere: share of the peak forward, further loss backward, and
+        # share of the peak of Hopper that their instructions reach. FlashAttention's first version had 25 to 40 % of
+        # an A100 (so a review of "FlashAttention-2", zhongzhuzhou.org, read 2026-11-18), 30 to 50 % forward and 25 to
+        # 35 % backward (from memory of that paper's introduction, not looked up); that the instructions have about
+        # 63 % is from memory of Luo et al., arXiv 2402.13499, whose figure was not looked up.
+        "attention.eager": Prior(log(0.4), 0.2),
+        "attention.eager_backward": Prior(log(0.75), 0.2),
         "old_instructions": Prior(log(0.63), 0.08),
         "tile_loss.batched": Prior(-0.2, 0.15),  # further loss in batched products where their tiles are not known
         "tile_loss.convolution": Prior(-0.1, 0.15),  # the same in convolutions on scalar units
@@ -119,7 +140,7 @@ def _priors() -> dict[str, Prior]:
             priors |= {f"efficiency.{work.name.lower()}.{layout}": Prior(guess, 3.0) for layout in LAYOUTS}
         elif work < FIRST_BYTES and work not in ATTENTION_WORKS:
             priors |= {f"efficiency.{work.name.lower()}.{unit}": Prior(*_EFFICIENCY[work, unit]) for unit in UNITS}
-        elif work >= FIRST_BYTES and work != Work.ELEMENTWISE:
+        elif work >= FIRST_BYTES and work not in (Work.ELEMENTWISE, *ELEMENT_WORKS):
             priors[f"passes.{work.name.lower()}"] = Prior(*_PASSES.get(work, (0.0, 0.7)))
     return priors
 
@@ -134,14 +155,14 @@ _EFFICIENCY = {
     for unit in UNITS
 } | {(Work.RECURRENT, unit): (log(0.4), 2.0) for unit in UNITS}
 _PASSES = {
-    Work.BATCH_NORM: (log(1.5), 0.7),
-    Work.BATCH_NORM_BACKWARD: (log(1.6), 0.7),
+    Work.BATCH_NORM: (log(1.5), 0.1),  # reads for the mean and variance, again to normalise, and writes
+    Work.BATCH_NORM_BACKWARD: (log(5.0 / 3.0), 0.1),  # image and gradient, twice
+    Work.DROPOUT: (0.0, 0.1),
     Work.SOFTMAX_LONG: (log(1.4), 0.7),
     Work.STRIDED_COPY: (log(1.3), 0.7),
     # AdamW's eight list ops over 8 billion bf16 weights take 46.6 ms on a B200, 86 % of its bandwidth (Bekman, "Machine
     # Learning Engineering", training/performance, table of torch.compile; read 2026-11-18).
     Work.OPTIMIZER: (0.0, 0.1),
-    Work.UNEVEN: (log(1.7), 0.5),  # loads of 2 bytes instead of 16, and a division or two to find each of them
     Work.SOFTMAX_HUGE: (log(2.0), 0.2),  # three reads and a write of what is counted as a read and a write
     Work.RMS_NORM: (log(1.2), 0.3),
     Work.RMS_NORM_BACKWARD: (log(2.0), 0.3),  # the weight's gradient is a second pass over input and gradient
@@ -151,8 +172,7 @@ _PASSES = {
     Work.TUNED_LOSS: (0.0, 0.3),
     Work.TUNED_EMBEDDING: (0.0, 0.2),
     Work.COMPILED_NORM_BACKWARD: (log(2.0), 0.3),
-    Work.CAST: (log(1.3), 0.7),  # as uneven operands, but in order
-    Work.EMBEDDING: (log(2.0), 0.5),  # one element a thread, whose row is looked up
+    Work.EMBEDDING: (0.0, 0.3),  # beside the waits of its lookups
     Work.EMBEDDING_BACKWARD: (log(5.0), 0.5),  # indices are sorted, rows summed in parts, sums put in place
 }
 

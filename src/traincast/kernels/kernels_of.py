@@ -16,7 +16,8 @@ from traincast.trace.graph import Floats, Graph, Ints, evaluate
 from traincast.trace.kinds import OpKind, op_kinds
 from traincast.trace.traffic import op_bytes, tensor_bytes
 
-# b products of an m x k by a k x n matrix; bytes moved at least; `image`: bytes of what a layout change would move;
+# b products of an m x k by a k x n matrix; bytes moved at least; `image`: bytes of what a layout change would move, or
+# the kernels around attention's backward pass;
 # `patches_2`, `patches_4`: patches of 2 x 2 and 4 x 4 outputs that Winograd's algorithms work on.
 SIZES = ("b", "m", "n", "k", "flop", "bytes", "image", "patches_2", "patches_4")
 SIZE = {name: number for number, name in enumerate(SIZES)}
@@ -237,7 +238,29 @@ def _attention(op: Op) -> list[Kernel]:
     shape = (heads, query[:, -2], query[:, -1] + value[:, -1], key[:, -2])
     is_causal = bool(op.attributes.get("is_causal", False))
     work = Work.ATTENTION_BACKWARD if is_backward else Work.ATTENTION
-    return [op.kernel(work, shape=shape, flop=op.flop * (0.5 if is_causal else 1.0), is_masked=is_causal)]
+    around = np.zeros_like(heads)
+    if is_backward:
+        kv_heads = key[:, :-2].prod(axis=1)
+        lengths, widths = (query[:, -2], key[:, -2]), (query[:, -1], value[:, -1])
+        around = bytes_around_backward(heads, kv_heads, lengths, widths, item_bytes=op.item_bytes)
+    flop = op.flop * (0.5 if is_causal else 1.0)
+    return [op.kernel(work, shape=shape, flop=flop, image=around, is_masked=is_causal)]
+
+
+def bytes_around_backward(
+    heads: Any, kv_heads: Any, lengths: tuple[Any, Any], widths: tuple[Any, Any], *, item_bytes: int
+) -> Any:
+    """What kernels before and after attention's backward pass move. Heads are counted over the batch.
+
+    `lengths` are the numbers of queries and of keys, `widths` the sizes of a query and of a value.
+
+    The gradient of the queries is summed in fp32: zeros, sums, and a pass that reads them. Each row's sum of output
+    times gradient is taken before. Where heads share keys, each writes a 16-bit gradient of them, and these are summed.
+    """
+    (queries, keys), (width, value_width) = lengths, widths
+    rows = heads * queries * (3 * 4 * width + 2 * item_bytes * value_width)
+    shared = np.where(kv_heads < heads, heads * keys * (width + value_width) * 2 * 2, 0.0)
+    return rows + shared
 
 
 def _recurrent(op: Op) -> list[Kernel]:

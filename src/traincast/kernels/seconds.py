@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, is_dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traincast.kernels.attention import AttentionPlan, attention_plan, attention_seconds
 from traincast.kernels.ceilings import Ceilings
@@ -18,9 +19,12 @@ from traincast.kernels.kernels_of import SIZE
 from traincast.kernels.shapes import WayShapes, way_shapes
 from traincast.kernels.tiles import Cutting, Pairs, Times, bytes_seconds, pairs_of, tile_seconds
 from traincast.kernels.ways import Kinds, by_definition, rates_of, winograd_apart, winograd_fused
-from traincast.kernels.work import ATTENTION_WORKS, FIRST_BYTES, NORM_WORKS, Work
+from traincast.kernels.work import ATTENTION_WORKS, ELEMENT_WORKS, FIRST_BYTES, NORM_WORKS, OVERLAPPED_WORKS, Work
 from traincast.trace.graph import Floats, Ints
 
+# PyTorch takes rows of a table with eight blocks of 128 threads a processor, and each thread reads an index, then one
+# element of the row: two loads that wait for each other, as those of a label do.
+_LOOKUPS_IN_FLIGHT = 1024.0
 _COMPUTE_SHARE = 0.7  # products whose compute time is more than this of their time are bound by compute
 
 
@@ -33,6 +37,7 @@ class Plan:
     other_limits: Ceilings
     passes: Floats  # of others
     turn_s: Floats  # of others: seconds for each unit of `b`, the turns that bytes do not explain
+    is_overlapped: NDArray[np.bool_]  # of others: turns are taken while bytes move, not after them
     products: Ints
     limits: Ceilings  # of products
     plain: Cutting  # of products
@@ -97,7 +102,8 @@ def plan_of(
         others=others,
         other_limits=limits.select(others),
         passes=coefficients.passes[layout][kinds.work[others]],
-        turn_s=_turn_seconds(kinds.work[others], limits.select(others), coefficients),
+        turn_s=_turn_seconds(kinds.work[others], limits.select(others), coefficients, layout),
+        is_overlapped=np.isin(kinds.work[others], OVERLAPPED_WORKS),
         products=products,
         limits=limits_of,
         plain=plain,
@@ -106,7 +112,7 @@ def plan_of(
         attending=attending,
         depthwise=np.flatnonzero(IS_DEPTHWISE[chosen.work]),
         recurrent=np.flatnonzero(chosen.work == Work.RECURRENT),
-        relaid=np.flatnonzero(rates.on_matrix & is_convolution & (chosen.item == 2) & (layout == "nchw")),
+        relaid=np.flatnonzero(rates.on_matrix & is_convolution & (layout == "nchw")),
         layout_passes=float(np.exp(coefficients["layout.change"])),
         recurrent_step_s=float(np.exp(coefficients["recurrent_step_s"])),
         fast=fast,
@@ -120,14 +126,32 @@ def plan_of(
     )
 
 
-def _turn_seconds(work: Ints, limits: Ceilings, coefficients: Coefficients) -> Floats:
-    """Rows of norms, which all processors share; tensors of a list; waits of a loss, which one processor does all."""
-    forward, backward = (np.exp(coefficients[f"norm_row_clocks{end}"]) for end in ("", ".backward"))
-    is_backward = (work == Work.LAYER_NORM_BACKWARD) | (work == Work.RMS_NORM_BACKWARD)
-    row_s = np.where(is_backward, backward, forward) / limits.clocks_per_s
-    tensor_s = np.where(work == Work.OPTIMIZER, np.exp(coefficients["list_tensor_s"]), 0.0)
-    wait_s = np.where(work == Work.LABEL_LOSS, np.exp(coefficients["label_wait_s"]), tensor_s)
-    turn_s: Floats = np.where(np.isin(work, NORM_WORKS), row_s, wait_s)
+def _turn_seconds(work: Ints, limits: Ceilings, coefficients: Coefficients, layout: str) -> Floats:
+    """Of rows of norms, lookups and lone elements all processors take their share; one takes the labels of a loss."""
+    row, row_backward, element, number = (
+        np.exp(coefficients[name]) / limits.clocks_per_s
+        for name in ("norm_row_clocks", "norm_row_clocks.backward", "element_clocks", "dropout_clocks")
+    )
+    # In nhwc neighbouring threads take neighbouring channels: what that costs beside bytes was measured on one GPU.
+    pixel, pixel_backward = (
+        np.exp(coefficients[f"batch_norm_clocks{end}"]) / limits.clocks_per_s * (layout == "nchw")
+        for end in ("", ".backward")
+    )
+    wait_s = np.exp(coefficients["label_wait_s"])
+    turn_s = np.zeros(work.shape)
+    for works, seconds in (
+        (NORM_WORKS, row),
+        ((Work.LAYER_NORM_BACKWARD, Work.RMS_NORM_BACKWARD), row_backward),
+        (ELEMENT_WORKS, element),
+        ((Work.DROPOUT,), number),
+        ((Work.BATCH_NORM,), pixel),
+        ((Work.BATCH_NORM_BACKWARD,), pixel_backward),
+        ((Work.EMBEDDING,), wait_s / (_LOOKUPS_IN_FLIGHT * limits.n_sm)),
+        ((Work.EMBEDDING_BACKWARD,), np.exp(coefficients["launch_s"])),  # each small kernel of a sort
+        ((Work.OPTIMIZER,), np.exp(coefficients["list_tensor_s"])),
+        ((Work.LABEL_LOSS,), wait_s),
+    ):
+        turn_s = np.where(np.isin(work, works), seconds, turn_s)
     return turn_s
 
 
@@ -138,7 +162,8 @@ def kernel_seconds(plan: Plan, sizes: Floats) -> Times:
     if len(plan.others):
         moved = sizes[..., SIZE["bytes"], plan.others]
         turns_s = sizes[..., SIZE["b"], plan.others] * plan.turn_s
-        seconds[..., plan.others] = bytes_seconds(moved * plan.passes, plan.other_limits) + turns_s
+        moved_s = bytes_seconds(moved * plan.passes, plan.other_limits)
+        seconds[..., plan.others] = np.where(plan.is_overlapped, np.cbrt(moved_s**3 + turns_s**3), moved_s + turns_s)
     if len(plan.products):
         found = _product_seconds(plan, sizes)
         seconds[..., plan.products] = found.seconds

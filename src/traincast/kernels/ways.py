@@ -96,7 +96,8 @@ def _efficiency(
     old = np.asarray(limits.is_pascal) * ~on_matrix * (kinds.work != Work.BATCHED)
     wide = np.exp(coefficients["matrix_width"]) * np.log2(np.asarray(limits.matrix_width) / 1024.0)
     amd = coefficients["amd"] * np.asarray(limits.is_amd)  # its fp32 products run on matrix units, too
-    efficiency = efficiency + coefficients["pascal"] * old + amd - wide * on_matrix
+    volta = coefficients["matrix_volta"] * np.asarray(limits.is_volta)
+    efficiency = efficiency + coefficients["pascal"] * old + amd - wide * on_matrix + volta * on_matrix
     is_grouped = IS_GROUPED[kinds.work]
     if is_grouped.any():
         doublings = np.log2(np.clip(kinds.group_width, 1.0, 256.0) / 16.0)

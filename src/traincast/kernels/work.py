@@ -61,5 +61,8 @@ GROUPED_WORKS = (Work.GROUPED, Work.GROUPED_INPUT, Work.GROUPED_WEIGHT)
 DEPTHWISE_WORKS = (Work.DEPTHWISE, Work.DEPTHWISE_INPUT, Work.DEPTHWISE_WEIGHT)
 ATTENTION_WORKS = (Work.ATTENTION, Work.ATTENTION_BACKWARD)  # fused: they have rules of their own
 CONVOLUTION_WORKS = tuple(range(Work.CONVOLUTION, Work.ATTENTION))
+ELEMENT_WORKS = (Work.UNEVEN, Work.CAST)  # one element at a time: its instructions, where its bytes take less
+# Threads work on each element for long, or on few bytes at once: the slower of instructions and bytes.
+OVERLAPPED_WORKS = (*ELEMENT_WORKS, Work.DROPOUT, Work.BATCH_NORM, Work.BATCH_NORM_BACKWARD)
 NORM_WORKS = (Work.LAYER_NORM, Work.LAYER_NORM_BACKWARD, Work.RMS_NORM, Work.RMS_NORM_BACKWARD)  # one block a row
 N_WORKS = len(Work)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 
 from traincast.kernels.coefficients import NAMES, Coefficients, shipped
 from traincast.kernels.refit.fit import Problem, as_point, fit, fit_without
+from traincast.kernels.refit.processes import at_once
 from traincast.kernels.refit.sets import WEIGHTS, sample_ops
 from traincast.report.files import write_file
 from traincast.validation.blocks import Blocks
@@ -23,10 +24,10 @@ FILE = "folds.json"
 _N_STEPS = {"GPU": 4, "family": 4, "generation": 8, "source": 8}  # a whole generation moves the fit further
 
 
-def problem_of(blocks: Blocks) -> Problem:
+def problem_of(blocks: Blocks, n_processes: int = 1) -> Problem:
     """The rows that the shipped coefficients are fitted to, with what each set counts for."""
     rows = (*(sample_ops(block) for block in blocks.ops), *blocks.models, *blocks.modern)
-    return Problem(rows, tuple(WEIGHTS[block.name] for block in rows))
+    return Problem(rows, tuple(WEIGHTS[block.name] for block in rows), n_processes)
 
 
 def load_fits(problem: Problem, splits: Sequence[Split], folder: Path, *, are_real: bool = False) -> list[Coefficients]:
@@ -36,30 +37,57 @@ def load_fits(problem: Problem, splits: Sequence[Split], folder: Path, *, are_re
     does not quite go away. `are_real` fits every split anew, a minute or two each.
     """
     if are_real:
-        return [load_real_fit(problem, split, folder) for split in tracked(splits, "Fitting anew without each split")]
+        return load_real_fits(problem, splits, folder)
+    fitted = shipped().coefficients
+
+    def make(missing: Sequence[Split]) -> list[Coefficients]:
+        jacobian = next(problem.jacobian(as_point(fitted)) for _ in tracked(["all"], "Linearising the fit"))
+
+        def one(split: Split) -> Coefficients:
+            rows = [split.rows(block) for block in problem.blocks]
+            return fit_without(problem, fitted, jacobian, rows, n_steps=_N_STEPS[split.kind])
+
+        return _in_parts(one, missing, problem.n_processes, "Fitting without each split")
+
+    return _kept(problem, splits, folder, "", make)
+
+
+def load_real_fits(problem: Problem, splits: Sequence[Split], folder: Path, *, n_steps: int = 10) -> list[Coefficients]:
+    """The fits without each split by least squares on the remaining rows alone, with Jacobians of their own."""
+
+    def one(split: Split) -> Coefficients:
+        return fit(without(problem, split), start=shipped().coefficients, n_steps=n_steps)
+
+    def make(missing: Sequence[Split]) -> list[Coefficients]:
+        return _in_parts(one, missing, problem.n_processes, "Fitting anew without each split")
+
+    return _kept(problem, splits, folder, "real fit ", make)
+
+
+def _in_parts(
+    one: Callable[[Split], Coefficients], splits: Sequence[Split], n_processes: int, told: str
+) -> list[Coefficients]:
+    """As many at once as there are processes, so that progress can be told."""
+    parts = [splits[start : start + n_processes] for start in range(0, len(splits), n_processes)]
+    return [found for part in tracked(parts, told) for found in at_once(one, part, n_processes)]
+
+
+def _kept(
+    problem: Problem,
+    splits: Sequence[Split],
+    folder: Path,
+    kind: str,
+    make: Callable[[Sequence[Split]], list[Coefficients]],
+) -> list[Coefficients]:
+    """Fits from the file, and those that are not there made and added to it."""
     key = fits_key(problem)
     stored = _read(folder / FILE, key)
-    missing = [split for split in splits if split.name not in stored]
+    missing = [split for split in splits if kind + split.name not in stored]
     if missing:
-        fitted = shipped().coefficients
-        jacobian = next(problem.jacobian(as_point(fitted)) for _ in tracked(["all"], "Linearising the fit"))
-        for split in tracked(missing, "Fitting without each split"):
-            rows = [split.rows(block) for block in problem.blocks]
-            found = fit_without(problem, fitted, jacobian, rows, n_steps=_N_STEPS[split.kind])
-            stored[split.name] = [round(value, 7) for value in as_point(found).tolist()]
-            _write(folder / FILE, key, stored)
-    return [_coefficients(stored[split.name]) for split in splits]
-
-
-def load_real_fit(problem: Problem, split: Split, folder: Path, *, n_steps: int = 10) -> Coefficients:
-    """The fit without a split by least squares on the remaining rows alone, with Jacobians of its own."""
-    key, name = fits_key(problem), f"real fit {split.name}"
-    stored = _read(folder / FILE, key)
-    if name not in stored:
-        found = fit(without(problem, split), start=shipped().coefficients, n_steps=n_steps)
-        stored[name] = [round(value, 7) for value in as_point(found).tolist()]
+        for split, found in zip(missing, make(missing), strict=True):
+            stored[kind + split.name] = [round(value, 7) for value in as_point(found).tolist()]
         _write(folder / FILE, key, stored)
-    return _coefficients(stored[name])
+    return [_coefficients(stored[kind + split.name]) for split in splits]
 
 
 def without(problem: Problem, split: Split) -> Problem:
@@ -70,7 +98,7 @@ def without(problem: Problem, split: Split) -> Problem:
         if rows.any():
             kept.append(block.take(rows))
             weights.append(weight * rows.sum() / block.n_rows)
-    return Problem(tuple(kept), tuple(weights))
+    return Problem(tuple(kept), tuple(weights))  # one process: many such fits are made at once
 
 
 def fits_key(problem: Problem) -> str:

@@ -61,12 +61,12 @@ class Scored:
     blocks: Blocks
 
 
-def score_all(data: Path, traces: Path, *, real_fits: bool = False) -> Scored:
+def score_all(data: Path, traces: Path, *, real_fits: bool = False, n_processes: int = 1) -> Scored:
     """Minutes at the first call, an hour with real fits; seconds later, from what is kept beside the traces."""
     check_folders(data, traces)
     check_layers(data)
     blocks = load_blocks(data, traces)
-    problem = problem_of(blocks)
+    problem = problem_of(blocks, n_processes)
     splits = splits_of(blocks.all)
     fits = load_fits(problem, splits, traces, are_real=real_fits)
     sets = [measured_ops(block, splits, fits) for block in blocks.ops]

@@ -11,8 +11,7 @@ import numpy as np
 from traincast.kernels.coefficients import Coefficients
 from traincast.kernels.refit.block import Block
 from traincast.trace.graph import Floats
-from traincast.validation.fits import load_real_fit
-from traincast.validation.progress import tracked
+from traincast.validation.fits import load_real_fits
 from traincast.validation.score import Scored
 from traincast.validation.splits import Split
 
@@ -35,9 +34,8 @@ class Difference:
 
 def compare_with_refits(scored: Scored, splits: Sequence[Split], folder: Path) -> Iterator[Difference]:
     """Takes minutes a split, unless it is kept in the folder."""
-    for split in tracked(splits, "Refitting without some splits"):
+    for split, real in zip(splits, load_real_fits(scored.problem, splits, folder), strict=True):
         shortcut = scored.fits[scored.splits.index(split)]
-        real = load_real_fit(scored.problem, split, folder)
         for block in scored.blocks.all:
             rows = split.rows(block)
             if block.n_dispatched is None:

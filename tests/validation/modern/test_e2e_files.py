@@ -2,14 +2,17 @@
 
 import csv
 import gzip
+import shutil
 
 import pytest
 
 import traincast as tc
 from traincast.api.models import load_model
+from traincast.kernels.refit.model_rows import lambda_steps, model_block
 from traincast.kernels.refit.modern.e2e_files import example_steps, image_rows
 from traincast.kernels.refit.modern.language_files import row_of
 from traincast.validation.modern.asking import ask
+from traincast.validation.modern.cases import newer_rows, older_rows
 from traincast.validation.modern.scored_rows import of_examples
 
 
@@ -36,6 +39,16 @@ def examples(tmp_path):
     rows.append(usual | {"gpu": "H100-PCIe-80GB", "model": "bert_large_squad"})
     write(tmp_path / "e2e" / "lambda_newer_gpus.csv", rows)
     return tmp_path
+
+
+def test_rows_of_the_newer_table_are_told_from_those_of_the_first_whatever_they_name(examples):
+    shutil.copy(examples / "e2e" / "lambda_newer_gpus.csv", examples / "e2e" / "lambda.csv")
+    found = [step for step in (*lambda_steps(examples), *example_steps(examples)) if step.tags["family"] == "resnet50"]
+    block = model_block("nvidia examples", [step for step in found if step.tags["precision"] == "amp-fp16"], examples)
+
+    assert block.n_rows == 2
+    assert older_rows(block).tags["file"].tolist() == ["lambda.csv"]
+    assert newer_rows(block).tags["file"].tolist() == ["lambda_newer_gpus.csv"]
 
 
 def test_image_rows_are_sets_by_layout_compiler_and_release(tmp_path):

@@ -108,6 +108,7 @@ def test_rotary_heads_are_read_one_element_at_a_time_but_for_the_sum_of_two_grad
 
     assert [call.bytes for call in listed.forward] == [4000, 2000, 4000, 4000, 6000]
     assert {call.work for call in listed.forward} == {Work.UNEVEN}
+    assert [call.shape[0] for call in listed.forward] == [1000, 500, 1000, 1000, 1000]  # half of them change their sign
     assert [call.work for call in listed.backward].count(Work.ELEMENTWISE) == 1
 
 

@@ -15,6 +15,7 @@ from traincast.kernels.refit.modern.kernel_files import lone_log_sd
 from traincast.kernels.refit.modern.kernel_row import ask_anyway, askable, block_of, moved, product, reasons
 from traincast.kernels.refit.modern.liger_file import liger_rows
 from traincast.kernels.refit.modern.product_files import ceiling_rows, misc_rows, xla_rows
+from traincast.kernels.refit.modern_sets import is_usual_attention
 from traincast.kernels.work import Work
 
 
@@ -102,6 +103,25 @@ def test_attention_backward_has_five_products_and_a_causal_mask_leaves_half_of_t
     assert forward.device_name == "H200-SXM"
     assert not forward.reason
     assert unknown.reason == "no such device yet: GB-of-tomorrow"
+
+
+def test_backward_kernels_in_8_bits_that_ignore_a_window_leave_the_fit_and_say_why(write):
+    shape = {"b": 1, "q": 1024, "kv": 1024, "hq": 8, "hkv": 8, "d_qk": 64, "d_v": 64, "mask": "top_left"}
+    usual = {"kernel": "attention", "device": "GB200", "backend": "cudnn", "time_us": "10"}
+    rows = cudnn_rows(
+        write(
+            "kernels_cudnn.csv.gz",
+            [
+                usual | {"precision": precision, "direction": direction, "shape": shape | {"window": window}}
+                for precision, direction, window in (
+                    ("fp8", "bwd", "128"), ("fp8", "bwd", ""), ("fp8", "fwd", "128"), ("bfloat16", "bwd", "128")
+                )
+            ],
+        )
+    )  # fmt: skip
+
+    assert [is_usual_attention(row) for row in rows] == [False, True, True, True]
+    assert "outside the window" in rows[0].tags["doubt"]
 
 
 def test_liger_kernels_are_not_asked_but_can_be_taught_and_memory_rows_have_no_seconds(write):

@@ -26,8 +26,7 @@ from traincast.kernels.coefficients import (
     SAME_GENERATION,
     SAME_GPU,
     Coefficients,
-    Fitted,
-    shipped,
+    prior_coefficients,
 )
 from traincast.kernels.refit.block import Block
 from traincast.kernels.refit.fit import Problem, fit
@@ -47,6 +46,7 @@ from traincast.kernels.refit.spread import group_shares, kernel_log_sd, step_log
 from traincast.report.files import write_file
 from traincast.trace.graph import Floats
 
+FITTED_FILE = Path(__file__).parents[2] / "data" / "kernels" / "coefficients.json"
 _OP_SETS = {
     "matrix products": "gemm",
     "convolutions": "convolution",
@@ -61,6 +61,7 @@ def main() -> None:
     parser.add_argument("--traces", type=Path, default=USUAL_TRACES)
     parser.add_argument("--steps", type=int, default=20, help="at most this many steps of the fit")
     parser.add_argument("--from-prior", action="store_true", help="start from the priors, not from the shipped fit")
+    parser.add_argument("--processes", type=int, default=1, help="so many at once (the result is the same)")
     parser.add_argument("--write", action="store_true", help="replace the file of the package")
     arguments = parser.parse_args()
     try:
@@ -68,13 +69,14 @@ def main() -> None:
     except InputError as error:
         parser.error(str(error))
     ops = all_op_blocks(arguments.data)
-    steps = list(model_blocks(arguments.data, arguments.traces))
+    steps = model_blocks(arguments.data, arguments.traces, arguments.processes)
     modern = list(modern_blocks(arguments.data, arguments.traces))
     sets = Sets(ops, [*steps, *(b for b in modern if is_step(b))], [b for b in modern if not is_step(b)])
-    result = refit(sets, start=None if arguments.from_prior else _shipped_or_none(), n_steps=arguments.steps)
+    start = None if arguments.from_prior else _shipped_or_priors()
+    result = refit(sets, start=start, n_steps=arguments.steps, n_processes=arguments.processes)
     text = json.dumps(result, indent=1) + "\n"
     if arguments.write:
-        write_file(Path(__file__).parents[2] / "data" / "kernels" / "coefficients.json", text)
+        write_file(FITTED_FILE, text)
     sys.stdout.write(json.dumps(result["provenance"], indent=1) + "\n")
 
 
@@ -91,10 +93,10 @@ def is_step(block: Block) -> bool:
     return block.n_dispatched is not None
 
 
-def refit(sets: Sets, *, start: Coefficients | None, n_steps: int) -> dict[str, Any]:
+def refit(sets: Sets, *, start: Coefficients | None, n_steps: int, n_processes: int = 1) -> dict[str, Any]:
     """The contents of the shipped file: values, spread on held-out rows, provenance."""
     blocks = [*(sample_ops(block) for block in sets.ops), *sets.steps, *sets.kernels]
-    problem = Problem(tuple(blocks), tuple(WEIGHTS[block.name] for block in blocks))
+    problem = Problem(tuple(blocks), tuple(WEIGHTS[block.name] for block in blocks), n_processes)
     fitted = fit(problem, start=start, n_steps=n_steps)
     folds = {
         SAME_GPU: [*family_folds(blocks), *source_folds(blocks)],
@@ -156,13 +158,11 @@ def _step_log_sds(
     }
 
 
-def _shipped_or_none() -> Coefficients | None:
-    """The fit of the package, unless its names are not those of this version."""
-    try:
-        known: Fitted = shipped()
-    except (FileNotFoundError, KeyError, TypeError):
-        return None
-    return known.coefficients
+def _shipped_or_priors() -> Coefficients:
+    """The fit of the package; coefficients that are new in this version start at their priors."""
+    stored = json.loads(FITTED_FILE.read_text()) if FITTED_FILE.exists() else {"values": {}}
+    known = {name: float(value) for name, value in stored["values"].items() if name in NAMES}
+    return Coefficients(prior_coefficients().values | known)
 
 
 def _log_errors(block: Block, folds: list[Fold], fits: dict[str, Coefficients]) -> Floats:

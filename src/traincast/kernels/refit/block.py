@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -80,14 +81,34 @@ class Block:
 
     def predict(self, coefficients: Coefficients) -> Floats:
         """Seconds of every row."""
-        seconds = self.kernel_seconds(coefficients)
-        device_s = np.bincount(self.row, weights=seconds * self.count, minlength=self.n_rows)
+        return self.measured_s(self.kernel_seconds(coefficients))
+
+    def measured_s(self, kernel_s: Floats) -> Floats:
+        """Seconds of every row, from those of every kernel."""
+        device_s = np.bincount(self.row, weights=kernel_s * self.count, minlength=self.n_rows)
         if self.n_dispatched is not None:
-            return np.maximum(device_s, self.n_dispatched * find_host("torch-eager").forward_dispatch_s)
+            dispatch_s = self.n_dispatched * find_host("torch-eager").forward_dispatch_s
+            return np.maximum(device_s, dispatch_s) + self.floor_s
         return (device_s**self.floor_power + self.floor_s**self.floor_power) ** (1 / self.floor_power)
 
     def kernel_seconds(self, coefficients: Coefficients) -> Floats:
-        """Seconds of every kernel, once."""
+        """Seconds of every kernel, once. Those that many rows run are timed once for all."""
+        chosen, place = self._distinct
+        return self.with_kernels(chosen)._seconds(coefficients)[place]
+
+    @cached_property
+    def _distinct(self) -> tuple[Ints, Ints]:
+        """Which kernels differ from all before, and for every kernel its place among these."""
+        kernels = self.kernels
+        columns = [*(getattr(kernels, name) for name in FLAGS), *kernels.sizes.values(), self.device]
+        if self.is_cold is not None:
+            columns.append(self.is_cold)
+        table = np.stack([np.asarray(column, dtype=np.float64) for column in columns], axis=1)
+        rows = table.view(np.dtype((np.void, table.dtype.itemsize * table.shape[1]))).ravel()
+        _, first, place = np.unique(rows, return_index=True, return_inverse=True)
+        return first, place
+
+    def _seconds(self, coefficients: Coefficients) -> Floats:
         limits = self._limits(coefficients)
         plan = plan_of(
             self.kernels.kinds, limits, coefficients, layout=self.layout, tf32=self.tf32, attention=self.attention
@@ -107,6 +128,17 @@ class Block:
         if self.is_cold is None:
             return limits
         return replace(limits, l2_reach_bytes=np.where(self.is_cold, 0.0, limits.l2_reach_bytes))
+
+    def with_kernels(self, chosen: NDArray[Any]) -> Block:
+        """Some of the kernels, of the same rows."""
+        return replace(
+            self,
+            kernels=self.kernels.select(chosen),
+            row=self.row[chosen],
+            count=self.count[chosen],
+            device=self.device[chosen],
+            is_cold=None if self.is_cold is None else self.is_cold[chosen],
+        )
 
     def take(self, rows: NDArray[np.bool_]) -> Block:
         """Some of the rows."""

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from traincast.kernels.coefficients import NAMES, PRIORS, Coefficients, prior_coefficients
 from traincast.kernels.refit.block import Block, residuals
-from traincast.kernels.refit.reach import reaching
+from traincast.kernels.refit.processes import at_once
+from traincast.kernels.refit.reach import moved_works, reaching
+from traincast.kernels.work import Work
 from traincast.trace.graph import Floats
 
 _SCALE = 0.1  # residuals beyond this count linearly: outliers must not lead
@@ -28,6 +30,7 @@ class Problem:
 
     blocks: tuple[Block, ...]
     weights: tuple[float, ...]
+    n_processes: int = 1
 
     @cached_property
     def _scales(self) -> Floats:
@@ -44,17 +47,32 @@ class Problem:
     def jacobian(self, point: Floats) -> Floats:
         """By differences, block by block, with the coefficients that can move a block."""
         rows, start = np.zeros((len(self._scales) + len(point), len(point))), 0
-        for block in self.blocks:
-            base = _robust(residuals(block, as_coefficients(point)))
-            for number in reaching(block):
-                moved = point.copy()
-                moved[number] += _STEP
-                slope = (_robust(residuals(block, as_coefficients(moved))) - base) / _STEP
-                rows[start : start + block.n_rows, number] = slope
-            start += block.n_rows
+        for slopes in at_once(lambda block: _slopes(block, point), self.blocks, self.n_processes):
+            rows[start : start + len(slopes)] = slopes
+            start += len(slopes)
         rows[:start] *= self._scales[:, None]
         rows[start:] = np.diag(np.sqrt(_PRIOR_ROWS) * _SCALE / _SDS)
         return rows
+
+
+def _slopes(block: Block, point: Floats) -> Floats:
+    """Of the errors of a block's rows: of its kernels, only those are timed again that a coefficient can move."""
+    once_s = block.kernel_seconds(as_coefficients(point))
+    before = _robust(np.log(block.measured_s(once_s) / block.observed_s))
+    slopes = np.zeros((block.n_rows, len(point)))
+    parts: dict[tuple[Work, ...], tuple[NDArray[np.bool_], Block]] = {}
+    for number in reaching(block):
+        works = moved_works(NAMES[number])
+        if works not in parts:
+            chosen = np.isin(block.kernels.work, works)
+            parts[works] = (chosen, block.with_kernels(chosen))
+        chosen, part = parts[works]
+        moved = point.copy()
+        moved[number] += _STEP
+        seconds = once_s.copy()
+        seconds[chosen] = part.kernel_seconds(as_coefficients(moved))
+        slopes[:, number] = (_robust(np.log(block.measured_s(seconds) / block.observed_s)) - before) / _STEP
+    return slopes
 
 
 def as_coefficients(point: Floats) -> Coefficients:

@@ -12,6 +12,7 @@ from traincast.hardware.catalog import find_device
 from traincast.kernels.coefficients import Coefficients
 from traincast.kernels.refit.block import Block
 from traincast.kernels.refit.fit import Problem, as_point, fit_without
+from traincast.kernels.refit.processes import at_once
 from traincast.trace.graph import Floats
 
 _N_FAMILY_FOLDS = 8
@@ -65,10 +66,12 @@ def family_folds(blocks: Sequence[Block]) -> list[Fold]:
 def fit_folds(problem: Problem, fitted: Coefficients, folds: Sequence[Fold]) -> list[Coefficients]:
     """The fit without each fold."""
     jacobian = problem.jacobian(as_point(fitted))
-    return [
-        fit_without(problem, fitted, jacobian, [fold.rows(block) for block in problem.blocks], n_steps=_N_STEPS)
-        for fold in folds
-    ]
+
+    def without(fold: Fold) -> Coefficients:
+        left_out = [fold.rows(block) for block in problem.blocks]
+        return fit_without(problem, fitted, jacobian, left_out, n_steps=_N_STEPS)
+
+    return at_once(without, folds, problem.n_processes)
 
 
 def held_out(block: Block, folds: Sequence[Fold], fits: Sequence[Coefficients]) -> Floats:

@@ -13,6 +13,7 @@ import numpy as np
 from traincast.errors import InputError
 from traincast.hardware.catalog import find_device
 from traincast.kernels.kernels_of import SIZES
+from traincast.kernels.refit.bert_update import bert_update
 from traincast.kernels.refit.block import FLAGS, Block, Kernels
 from traincast.kernels.refit.op_rows import read_rows
 from traincast.kernels.table import KernelTable, kernel_table
@@ -35,6 +36,7 @@ class Step:
     phases: tuple[Phase, ...] = tuple(Phase)
     layout: str = "nchw"
     is_apex: bool = False  # weights and activations in fp16 (apex O2): lowered as pure bf16, run on the fp16 units
+    update: str = "foreach"  # or BertAdam's: "each parameter", "each parameter, clipped"
     tags: dict[str, str] = field(default_factory=dict)
 
 
@@ -63,7 +65,7 @@ def model_block(name: str, steps: Sequence[Step], traces: Path) -> Block:
         device=np.searchsorted(devices, [step.device for step in kept])[joined["row"]],
         devices=devices,
         observed_s=np.array([step.observed_s for step in kept]),
-        floor_s=np.zeros(len(kept)),
+        floor_s=np.array([part["floor_s"][0] for part in parts]),
         n_dispatched=np.array([part["n_ops"][0] for part in parts]),
         tags={key: np.array([step.tags.get(key, "") for step in kept]) for key in tag_names}
         | {"device": np.array([step.device for step in kept])},
@@ -83,7 +85,8 @@ def _load(traces: Path, key: str) -> Trace | None:
 
 def _kernels_of_step(graph: Graph, step: Step, row: int) -> dict[str, Any]:
     table: KernelTable = kernel_table(graph)
-    in_phase = np.isin(graph.op_phase, step.phases)
+    is_foreach = step.update == "foreach"
+    in_phase = np.isin(graph.op_phase, step.phases) & (is_foreach | (graph.op_phase != Phase.OPTIMIZER))
     used = table.op_kernels[in_phase].ravel()
     count = np.bincount(used[used >= 0], minlength=table.n_kernels).astype(float)
     runs = count > 0
@@ -92,8 +95,14 @@ def _kernels_of_step(graph: Graph, step: Step, row: int) -> dict[str, Any]:
     if step.is_apex:
         flags["is_bf16"] = np.zeros_like(flags["is_bf16"])
     n_ops = float((~table.is_silent[in_phase]).sum())
-    rows = np.full(int(runs.sum()), row)
-    return sizes | flags | {"count": count[runs], "row": rows, "n_ops": np.full(len(rows), n_ops)}
+    columns: dict[str, Any] = sizes | flags | {"count": count[runs]}
+    floor_s = 0.0
+    if not is_foreach:
+        update = bert_update(graph, step.device, clips_each=step.update.endswith("clipped"))
+        columns = {key: np.concatenate([columns[key], more]) for key, more in update.columns().items()}
+        n_ops, floor_s = n_ops + update.n_dispatched, update.waiting_s
+    n = len(columns["count"])
+    return columns | {"row": np.full(n, row), "n_ops": np.full(n, n_ops), "floor_s": np.full(n, floor_s)}
 
 
 def timm_steps(data: Path, mode: str) -> Iterator[Step]:
@@ -157,7 +166,12 @@ _LAMBDA_TRACES = {
 }
 
 
-def lambda_steps(data: Path, file: str = "lambda.csv") -> Iterator[Step]:
+OLDER_EXAMPLES = "lambda.csv"  # what was measured before the newer file
+# The scripts of 2022 clip all gradients at once.
+_BERT_UPDATES = {"v0": "each parameter, clipped", "v1": "each parameter", "v2": "each parameter"}
+
+
+def lambda_steps(data: Path, file: str = OLDER_EXAMPLES) -> Iterator[Step]:
     """NVIDIA examples on one GPU, full steps; fp32 rows of cards with tf32 units ran in tf32."""
     for row in read_rows(data / "e2e" / file):
         if row["num_gpus"] != "1" or row["model"] not in _LAMBDA_TRACES:
@@ -170,11 +184,13 @@ def lambda_steps(data: Path, file: str = "lambda.csv") -> Iterator[Step]:
             continue
         batch_size = int(float(row["batch_size"]))
         is_apex = precision == "amp-fp16" and row["model"] != "resnet50"
+        is_bert = row["model"] != "resnet50"
         optimizer = "momentum" if row["model"] == "resnet50" else "adam"
         yield Step(
             trace=_LAMBDA_TRACES[row["model"]],
             settings=Settings("bf16" if is_apex else precision, optimizer),
             is_apex=is_apex,
+            update="foreach" if is_apex or not is_bert else _BERT_UPDATES[row["suite"]],
             device=row["gpu"],
             batch_size=batch_size,
             observed_s=batch_size / throughput,
@@ -182,6 +198,7 @@ def lambda_steps(data: Path, file: str = "lambda.csv") -> Iterator[Step]:
                 "family": row["model"],
                 "precision": precision,
                 "batch": str(batch_size),
+                "file": file,
                 **{key: row[key] for key in ("suite", "flag", "runs", "spread", "system", "pytorch")},
             },
         )

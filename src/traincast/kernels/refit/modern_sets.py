@@ -32,7 +32,7 @@ def modern_blocks(data: Path, traces: Path) -> Iterator[Block]:
     for device in sorted({str(row.device_name) for row in products}):
         yield xla_block([row for row in products if row.device_name == device])
     yield burst(block_of("product ceilings", files["gemm_ceilings_stas"]))
-    attention = [row for row in files["kernels_cudnn"] if _is_attention(row)]
+    attention = [row for row in files["kernels_cudnn"] if is_usual_attention(row)]
     yield replace(burst(masked(block_of("attention", attention))), attention="tuned")
     yield from byte_blocks(data)
     rows = [row for file in language_rows(data).values() for row in file if is_teaching(row)]
@@ -67,6 +67,7 @@ def burst(block: Block) -> Block:
     return replace(block, idle_s=_BURST_S)
 
 
-def _is_attention(row: KernelRow) -> bool:
-    """Deterministic backward passes and blockwise scaling are slower by choice."""
-    return row.kernel == "attention" and row.precision in ("bf16", "fp8") and row.tags["is_deterministic"] == "0"
+def is_usual_attention(row: KernelRow) -> bool:
+    """Deterministic backward passes and blockwise scaling are slower by choice; some kernels ignore a window."""
+    is_usual = row.kernel == "attention" and row.precision in ("bf16", "fp8")
+    return is_usual and row.tags["is_deterministic"] == "0" and not row.tags["doubt"]

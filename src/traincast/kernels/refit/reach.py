@@ -1,4 +1,7 @@
-"""Which coefficients can move the predictions of a block: the others need no evaluation when slopes are worked out."""
+"""Which coefficients can move the predictions of a block, and which of its kernels each of them moves.
+
+Nothing else needs an evaluation when slopes are worked out.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,40 @@ import numpy as np
 from traincast.hardware.catalog import find_device
 from traincast.kernels.coefficients import IS_CONVOLUTION, IS_DEPTHWISE, IS_GROUPED, LAYOUTS, NAMES
 from traincast.kernels.refit.block import Block
-from traincast.kernels.work import ATTENTION_WORKS, FIRST_BYTES, Work
+from traincast.kernels.work import (
+    ATTENTION_WORKS,
+    CONVOLUTION_WORKS,
+    ELEMENT_WORKS,
+    FIRST_BYTES,
+    GROUPED_WORKS,
+    NORM_WORKS,
+    Work,
+)
+
+_PRODUCTS = tuple(work for work in Work if work < FIRST_BYTES)
+# The kinds of work that a coefficient can move, by the first part of its name; those not named here may move any.
+_MOVED: dict[str, tuple[Work, ...]] = {
+    **dict.fromkeys(("energy_pj", "energy_per_process", "power_per_rate", "matrix_width", "amd", "pascal"), _PRODUCTS),
+    **dict.fromkeys(("tile_loss", "lone", "k_overhead", "unaligned", "split_k", "pascal_unaligned"), _PRODUCTS),
+    **dict.fromkeys(("winograd", "layout"), tuple(Work(work) for work in CONVOLUTION_WORKS)),
+    **dict.fromkeys(("attention", "old_instructions"), ATTENTION_WORKS),
+    **dict.fromkeys(("group_odd", "group_width"), GROUPED_WORKS),
+    **dict.fromkeys(("batch_norm", "batch_norm_clocks"), (Work.BATCH_NORM, Work.BATCH_NORM_BACKWARD)),
+    "pooling": (Work.POOLING, Work.POOLING_BACKWARD),
+    "norm_row_clocks": NORM_WORKS,
+    "dropout_clocks": (Work.DROPOUT,),
+    "element_clocks": ELEMENT_WORKS,
+    "label_wait_s": (Work.LABEL_LOSS, Work.EMBEDDING),
+    "list_tensor_s": (Work.OPTIMIZER,),
+}
+
+
+def moved_works(name: str) -> tuple[Work, ...]:
+    """The kinds of work that a coefficient can move."""
+    kind, _, rest = name.partition(".")
+    if kind in ("efficiency", "passes"):
+        return (Work[rest.partition(".")[0].upper()],)
+    return _MOVED.get(kind, tuple(Work))
 
 
 def reaching(block: Block) -> list[int]:

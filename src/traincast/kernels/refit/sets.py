@@ -13,6 +13,7 @@ from traincast.kernels.refit.block import Block
 from traincast.kernels.refit.model_rows import Step, lambda_steps, model_block, neusight_steps, timm_steps
 from traincast.kernels.refit.modern.e2e_files import example_steps, image_rows
 from traincast.kernels.refit.op_rows import op_blocks
+from traincast.kernels.refit.processes import at_once
 
 # Thousands of rows of one machine are not thousands of independent facts: a set counts for this many rows.
 WEIGHTS = {
@@ -59,9 +60,9 @@ def model_steps(data: Path) -> Iterator[tuple[str, list[Step]]]:
         yield f"nvidia examples {precision}", [step for step in examples if step.tags["precision"] == precision]
 
 
-def model_blocks(data: Path, traces: Path) -> Iterator[Block]:
-    for name, steps in model_steps(data):
-        yield model_block(name, steps, traces)
+def model_blocks(data: Path, traces: Path, n_processes: int = 1) -> list[Block]:
+    sets = list(model_steps(data))
+    return at_once(lambda each: model_block(*each, traces), sets, n_processes)
 
 
 def all_op_blocks(data: Path) -> list[Block]:

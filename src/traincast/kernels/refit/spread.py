@@ -4,7 +4,7 @@ A step's error is that of its kinds of work, which err each on their own, by the
 machine. The deviations by kind are those under which the held-out errors are most likely; a last factor makes p10 to
 p90 hold eight of ten rows, because tails are heavier than a normal distribution's. That factor is found apart for each
 situation: rows of a generation that the fit has not seen are off further than those of another card of one that it has,
-and these further than other models on the very card.
+and these further than other models on the very card, or at least not less: each situation has sets of its own.
 """
 
 from __future__ import annotations
@@ -47,13 +47,14 @@ def step_log_sds(
         return float(each @ (0.5 * np.log(variance) + 0.5 * clipped**2 / variance) + 0.02 * ((point + 2.3) ** 2).sum())
 
     found = np.exp(minimize(loss, np.full(share.shape[1], -2.3)).x)
-    return {
-        name: dict(
-            zip(ERROR_GROUPS, (_widening(error[rows], share[rows], each[rows], found) * found).tolist(), strict=True)
-        )
-        for name in SITUATIONS
-        if (rows := situation == name).any()
-    }
+    by_situation: dict[str, dict[str, float]] = {}
+    least = 0.0  # what was measured further off is never surer, though other sets may judge it
+    for name in SITUATIONS:
+        rows = situation == name
+        if rows.any():
+            least = max(least, _widening(error[rows], share[rows], each[rows], found))
+            by_situation[name] = dict(zip(ERROR_GROUPS, (least * found).tolist(), strict=True))
+    return by_situation
 
 
 def _widening(error: Floats, share: Floats, weight: Floats, log_sd: Floats) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 
 from traincast.hardware.catalog import find_device
 from traincast.kernels.refit.block import Block
+from traincast.kernels.refit.model_rows import OLDER_EXAMPLES
 from traincast.validation.errors import Rows
 from traincast.validation.modern.left_out import Case, LeftOut
 from traincast.validation.splits import units_of
@@ -187,11 +188,12 @@ def example_cases(rooms: Rooms) -> Iterator[Case]:
 
 def newer_rows(block: Block) -> Block:
     """Of the table of newer GPUs, which names the release of PyTorch."""
-    return block.take(block.tags["pytorch"] != "") if "pytorch" in block.tags else block.take(_none(block))
+    return block.take(block.tags["file"] != OLDER_EXAMPLES) if "file" in block.tags else block.take(_none(block))
 
 
 def older_rows(block: Block) -> Block:
-    return block.take(block.tags["pytorch"] == "") if "pytorch" in block.tags else block
+    """Of NVIDIA's examples those of the first file."""
+    return with_tag(block, "file", OLDER_EXAMPLES) if "file" in block.tags else block
 
 
 def _none(block: Block) -> Rows:

@@ -19,7 +19,7 @@ from traincast.kernels.refit.modern.language_row import LanguageRow
 from traincast.kernels.refit.modern.product_files import MISC, XLA
 from traincast.kernels.refit.modern_sets import burst
 from traincast.validation.blocks import Blocks, load_blocks, load_model_block
-from traincast.validation.fits import load_fits, load_real_fit, problem_of
+from traincast.validation.fits import load_fits, load_real_fits, problem_of
 from traincast.validation.modern.asking import Answer, ask_all
 from traincast.validation.modern.cases import A100, H100, Rooms
 from traincast.validation.modern.left_out import Evidence
@@ -45,17 +45,18 @@ class Gathered:
     answers: tuple[Answer, ...]
 
 
-def gather(data: Path, traces: Path, *, are_refitted: bool = True) -> Gathered:
+def gather(data: Path, traces: Path, *, are_refitted: bool = True, n_processes: int = 1) -> Gathered:
     """Minutes at the first call; fits and blocks are kept beside the traces. Refits take some minutes each."""
-    return gathered_from(load_blocks(data, traces), data, traces, are_refitted=are_refitted)
+    blocks = load_blocks(data, traces)
+    return gathered_from(blocks, data, traces, are_refitted=are_refitted, n_processes=n_processes)
 
 
-def gathered_from(blocks: Blocks, data: Path, traces: Path, *, are_refitted: bool) -> Gathered:
-    problem = problem_of(blocks)
+def gathered_from(blocks: Blocks, data: Path, traces: Path, *, are_refitted: bool, n_processes: int = 1) -> Gathered:
+    problem = problem_of(blocks, n_processes)
     splits = [*wide_splits_of(blocks.all), *splits_of(blocks.all)]
     fits = load_fits(problem, splits, traces)
     chosen = [split for split in REFITTED if split in splits] if are_refitted else []
-    refits = {split: load_real_fit(problem, split, traces, n_steps=_REFIT_STEPS) for split in chosen}
+    refits = dict(zip(chosen, load_real_fits(problem, chosen, traces, n_steps=_REFIT_STEPS), strict=True))
     evidence = Evidence(shipped(), tuple(splits), tuple(fits), refits)
     answers = ask_all([row for row in _language(data) if row.source in ("llm-foundry", "internevo")], traces)
     return Gathered(rooms_of(blocks, data, traces), evidence, tuple(answers))

@@ -24,17 +24,11 @@ from traincast.validation.modern.gather import Gathered
 from traincast.validation.modern.left_out import Line, lines_of
 from traincast.validation.modern.ranking import MODELS, PRODUCTS, Agreement, Order, agreements_of, orders
 from traincast.validation.modern.situations import FEWEST, Coverage, averages, coverages_of
+from traincast.validation.modern.tried import WHAT_WAS_TRIED
 
 BEGIN, END = "<!-- Today's GPUs: begin -->", "<!-- Today's GPUs: end -->"
 _NEXT = "## At first sight"  # what follows the section
 _CEILING_LIMIT = 0.08
-WHAT_WAS_TRIED = """\
-The form of the model was chosen with these rows in sight, so their figures are too good by what such a choice brings,
-which nothing here measures. Tried were two forms of the tiles of wide matrix units (tiles of 256 x 256; edges of tiles
-that neighbouring processors load together), three of the power limit (memory's share by its bandwidth; the same for
-GDDR memory alone; an idle share by kind of memory) and three of attention (one efficiency with scalar work for all
-kernels; tuned kernels and PyTorch's own apart; PyTorch's own without scalar work), in four fits of everything.
-DeepGEMM's fp8 products were taken out of the fit after a look at them."""
 _INTRO = """\
 Errors on rows of Ampere, Ada, Hopper and Blackwell GPUs by fits that saw nothing of what stands under *left out*: a
 whole source of measurements, a GPU in all its forms, every GPU of its generation, or the family of the model.

@@ -1,16 +1,19 @@
 """Layers of language models as the kernels that eager PyTorch runs for them, forward and backward.
 
-A line of a recipe is a kind of work and the bytes that it moves for each element of the layer; `small` is an op with
-one value a row, which costs its launch. The lines are those that PyTorch dispatches (tests count them in real runs).
+A line of a recipe is a kind of work and the bytes that it moves for each element of the layer, then how many elements
+that is where it is not one; `small` is an op with one value a row, which costs its launch. The lines are those that
+PyTorch dispatches (tests count them in real runs).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from traincast.kernels.byte_kernels import label_waits, softmax_work
+from traincast.kernels.byte_kernels import SORTING_KERNELS, label_waits, softmax_work
 from traincast.kernels.refit.modern.kernel_row import ITEM_BYTES, Call, moved, product
-from traincast.kernels.work import NORM_WORKS, Work
+from traincast.kernels.work import ELEMENT_WORKS, NORM_WORKS, Work
+
+_BY_ELEMENTS = (*ELEMENT_WORKS, Work.EMBEDDING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,8 @@ def _call(words: list[str], n_elements: float, precision: str, n_rows: float) ->
     if words[0] == "small":
         return moved(Work.ELEMENTWISE, 2.0 * ITEM_BYTES[precision] * n_rows, precision=precision)
     work = Work[words[0].upper()]
-    turns = n_rows if work in NORM_WORKS else 1.0
+    share = float(words[2]) if len(words) > 2 else 1.0
+    turns = n_rows if work in NORM_WORKS else share * n_elements if work in _BY_ELEMENTS else 1.0
     return moved(work, float(words[1]) * n_elements, precision=precision, turns=turns)
 
 
@@ -58,8 +62,8 @@ _TOTAL_VARIATION_FP32 = (
 )
 # x * cos + cat(-second half, first half) * sin, of heads that are a transposed view.
 _ROTARY_BF16 = (
-    "uneven 4; uneven 2; uneven 4; uneven 4; uneven 6",
-    "uneven 4; uneven 2; factory 2; uneven 2; factory 2; uneven 2; elementwise 6; uneven 4; uneven 6",
+    "uneven 4; uneven 2 0.5; uneven 4; uneven 4; uneven 6",
+    "uneven 4; uneven 2 0.5; factory 2; uneven 2 0.5; factory 2; uneven 2 0.5; elementwise 6; uneven 4; uneven 6",
 )
 _COMPLEX_ROTARY_BF16 = ("cast 6; elementwise 8; cast 6", "cast 6; elementwise 8; cast 6")
 _SQUARED_RELU_BF16 = ("elementwise 4; elementwise 4", "elementwise 4; elementwise 4; elementwise 6; elementwise 6")
@@ -169,9 +173,9 @@ def embedding(n_rows: float, width: float, n_entries: float, precision: str) -> 
     item, n_table = ITEM_BYTES[precision], n_entries * width
     drawn = recipe(f"factory {item}", n_rows * width, precision)
     zeros = recipe(f"factory {item}", n_table, precision)
-    put = recipe(f"embedding_backward {item}", n_rows * width, precision)
+    put = moved(Work.EMBEDDING_BACKWARD, item * n_rows * width, precision=precision, turns=SORTING_KERNELS)
     return Passes(
         recipe(f"embedding {2 * item}", n_rows * width, precision),
-        drawn + zeros + put,
+        (*drawn, *zeros, put),
         recipe(f"elementwise {3 * item}", n_table, precision),
     )

@@ -23,7 +23,7 @@ NO_DEVICE = "no such device yet"
 class Call:
     """One kernel: its kind of work, `b` products of an m x k by a k x n matrix, flop, and the least bytes it moves.
 
-    What is made of bytes has turns as its `b`: rows of a norm, waits of a loss.
+    What is made of bytes has turns as its `b`: rows of a norm, waits of a loss, elements that are taken one by one.
     """
 
     work: Work
@@ -31,6 +31,7 @@ class Call:
     item: int
     shape: tuple[float, float, float, float] = (1.0, 1.0, 1.0, 1.0)
     flop: float = 0.0
+    around: float = 0.0  # bytes of the kernels around it
     is_bf16: bool = False
     is_unaligned: bool = False
 
@@ -119,6 +120,7 @@ def block_of(name: str, rows: Sequence[KernelRow], *, tf32: bool = False, is_col
         sizes[key] = np.array([call.shape[number] for call in calls])
     sizes["flop"] = np.array([call.flop for call in calls])
     sizes["bytes"] = np.array([call.bytes for call in calls])
+    sizes["image"] = np.array([call.around for call in calls])
     false = np.zeros(len(calls), dtype=bool)
     is_first = np.diff(owner, prepend=-1) > 0
     return Block(

@@ -1,13 +1,16 @@
 """A row is never predicted by a fit that saw its GPU or its family."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from traincast.kernels.coefficients import shipped
 from traincast.kernels.refit.fit import Problem, as_point
+from traincast.validation.blocks import Blocks
 from traincast.validation.fits import FILE, load_fits, load_real_fits, without
+from traincast.validation.shortcut import compare_with_refits
 from traincast.validation.splits import Split, family_of, gpu_of, held_out, splits_of
 
 
@@ -101,3 +104,17 @@ def test_fits_are_kept_until_the_rows_change(ops, tmp_path, monkeypatch):
 
 def _spoiled(block, split):
     return replace(block, observed_s=np.where(split.rows(block), 3.0 * block.observed_s, block.observed_s))
+
+
+def test_refits_are_compared_on_lone_kernels_that_have_no_floor_too(ops, steps, tmp_path):
+    """Kernels of today's GPUs are timed on the device alone: no row of theirs is at a floor."""
+    kernels = replace(ops, name="products", tags={key: tag for key, tag in ops.tags.items() if key != "is_floor"})
+    problem, split = _problem(ops, kernels), Split("GPU", ("T4",))
+    (shortcut,) = load_fits(problem, [split], tmp_path)
+    scored = SimpleNamespace(
+        problem=problem, splits=(split,), fits=(shortcut,), blocks=Blocks((ops,), (), {}, (kernels,))
+    )
+
+    found = list(compare_with_refits(scored, [split], tmp_path))
+
+    assert [each.set_name for each in found] == [ops.name, "products"]

@@ -38,7 +38,7 @@ def compare_with_refits(scored: Scored, splits: Sequence[Split], folder: Path) -
         shortcut = scored.fits[scored.splits.index(split)]
         for block in scored.blocks.all:
             rows = split.rows(block)
-            if block.n_dispatched is None:
+            if "is_floor" in block.tags:
                 rows = rows & ~block.tags["is_floor"]
             if rows.any():
                 yield _difference(split, block.take(rows), shortcut, real)

@@ -15,4 +15,12 @@ DeepGEMM's fp8 products were taken out of the fit after a look at them.
 Later still, on the rows of whole models: batch norm in nchw and dropout by clocks an element in two forms (beside
 loose and beside tight passes; the second ships), a loss of matrix units before Ampere with two priors, changes of the
 layout in tf32, eager attention with a loss backward instead of one under a causal mask, and the update of NVIDIA's BERT
-in 32 bits as its logs show it, once each."""
+in 32 bits as its logs show it, once each.
+
+Why what is missed is missed, as far as shares of the time tell (regressions on the rows, after the fit): on A100 the
+bytes of language models are charged a third too much, casts of the logits above all, and without their source
+PyTorch's attention stands at its prior, a tenth too fast. In image models' inference casts come out as costing
+nothing and attention as two fifths of what is charged: these ran PyTorch 2.4, which has FlashAttention 2. BERT in 16
+bits takes 15 to 28 % longer a sequence under PyTorch 1.4 than under 1.13 on V100 and Quadro RTX 8000, which a
+forecast of one stack cannot meet; three of the five pairs in the wrong order compare such releases, the other two an
+RTX A5000 whose runs with few sequences are slower than those of its siblings."""

@@ -35,10 +35,11 @@ class Killer:
     n_kills: int = 0
     faults: list[str] = field(default_factory=list)
 
-    def whole(self, *line: str) -> float:
-        """A command that may come to its end; gives its seconds."""
-        start_s = time.perf_counter()
+    def whole(self, sign: Path, *line: str) -> float:
+        """A command that may come to its end; gives its seconds from the first sign of work."""
         child = self._begun(line)
+        self._wait(child, sign)
+        start_s = time.perf_counter()
         try:
             code = child.wait(_MOST_S)
         except subprocess.TimeoutExpired:
@@ -47,15 +48,24 @@ class Killer:
         self.check(code == 0, f"'traincast {' '.join(line)}' ended with {code}")
         return time.perf_counter() - start_s
 
-    def killed(self, most_s: float, *line: str) -> bool:
-        """The same with kill -9 after a random time; gives whether that came before its end."""
+    def killed(self, sign: Path, most_s: float, *line: str) -> bool:
+        """The same with kill -9 a random time after that sign; gives whether it came before its end."""
         child = self._begun(line)
-        time.sleep(self.rng.uniform(0, most_s))
+        self._wait(child, sign)
+        time.sleep(self.rng.uniform(0, most_s / 3))  # so that there is something left for the next
         child.send_signal(signal.SIGKILL)
         code = child.wait()
         self.n_kills += code == -signal.SIGKILL
         self.check(code in (0, -signal.SIGKILL), f"'traincast {' '.join(line)}' ended with {code}")
         return code == -signal.SIGKILL
+
+    def _wait(self, child: subprocess.Popen[bytes], sign: Path) -> None:
+        """Until the file is there and was written to; most of a command's seconds go by before, with imports."""
+        start_ns, until_s = time.time_ns(), time.monotonic() + _MOST_S
+        while child.poll() is None and time.monotonic() < until_s:
+            if sign.exists() and sign.stat().st_mtime_ns >= start_ns:
+                return
+            time.sleep(0.002)
 
     def check(self, is_right: bool, sentence: str) -> None:
         if not is_right:
@@ -106,26 +116,27 @@ def is_whole(path: Path) -> bool:
 
 
 def kill_training(killer: Killer, unbroken: Path, folder: Path, most_s: float) -> None:
-    """One run, killed one to five times."""
-    for _ in range(killer.rng.randrange(1, 6)):
-        if not killer.killed(most_s, *_TRAIN, "--out", str(folder)):
+    """One run, killed up to seven times."""
+    for _ in range(killer.rng.randrange(3, 8)):
+        if not killer.killed(folder / "log.csv", most_s, *_TRAIN, "--out", str(folder)):
             break
-    killer.whole(*_TRAIN, "--out", str(folder))
+    killer.whole(folder / "log.csv", *_TRAIN, "--out", str(folder))
     killer.check(logged(folder) == logged(unbroken), f"{folder.name}: the log is not that of a run nobody killed")
     killer.check(same_weights(folder, unbroken), f"{folder.name}: the weights are not those of a run nobody killed")
 
 
 def kill_store(killer: Killer, path: Path, most_s: float) -> None:
-    """One campaign, killed one to five times."""
+    """One campaign, killed up to seven times."""
     line, kept = ("bench", "ops", "--rows", str(N_ROWS), "--store", str(path)), []
-    for _ in range(killer.rng.randrange(1, 6)):
-        killer.killed(most_s, *line)
+    wal = path.with_name(path.name + "-wal")
+    for _ in range(killer.rng.randrange(3, 8)):
+        killer.killed(wal, most_s, *line)
         now = stored(path)
         if now is not None:
             killer.check(now[: len(kept)] == kept, f"{path.name}: rows from before the kill have changed")
             killer.check(is_whole(path), f"{path.name}: the store is damaged")
             kept = now
-    killer.whole(*line)
+    killer.whole(wal, *line)
     final = stored(path) or []
     killer.check(final[: len(kept)] == kept, f"{path.name}: rows from before the kill have changed")
     killer.check(len({row[1] for row in final}) == len(final) == N_ROWS, f"{path.name}: {len(final)} rows of {N_ROWS}")
@@ -144,10 +155,11 @@ def main() -> int:
         # One thread: how sums are cut among several is not the same in every run.
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "TRAINCAST_HOME": str(folder / "home")}
         killer = Killer(random.Random(options.seed), environment)
-        training_s = killer.whole(*_TRAIN, "--out", str(folder / "unbroken"))
-        store_s = killer.whole("bench", "ops", "--rows", str(N_ROWS), "--store", str(folder / "unbroken.db"))
+        unbroken, store = folder / "unbroken", folder / "unbroken.db"
+        training_s = killer.whole(unbroken / "log.csv", *_TRAIN, "--out", str(unbroken))
+        store_s = killer.whole(folder / "unbroken.db-wal", "bench", "ops", "--rows", str(N_ROWS), "--store", str(store))
         while not n_runs["stores"] or time.monotonic() < until_s:
-            kill_training(killer, folder / "unbroken", folder / f"run{n_runs['trainings']}", training_s)
+            kill_training(killer, unbroken, folder / f"run{n_runs['trainings']}", training_s)
             n_runs["trainings"] += 1
             kill_store(killer, folder / f"store{n_runs['stores']}.db", store_s)
             n_runs["stores"] += 1

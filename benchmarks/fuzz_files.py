@@ -1,9 +1,10 @@
 """Damaged files of every kind against the real commands:  python benchmarks/fuzz_files.py [--seconds N] [--kind TEXT]
 
 Makes a small valid file of each kind that traincast reads, damages it at random, and runs a command on it, in a child
-process that may take 20 s and 2 GB a file. What is looked for: tracebacks, hangs, peaks, exit codes without a sentence,
-warnings of libraries, and answers that are no JSON. The same seed makes the same files; those that broke something
-go to --out, each with its line, and --again FOLDER tries them again. The exit code is 1 if anything broke.
+process that may take 20 s of the processor (or 120 s by the clock) and 2 GB a file. What is looked for: tracebacks,
+hangs, peaks, exit codes without a sentence, warnings of libraries, and answers that are no JSON. The same seed makes
+the same files; those that broke something go to --out, each with its line, and --again FOLDER tries them again. The
+exit code is 1 if anything broke.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from attack.trial import MOST_BYTES, MOST_S, Outcome, tried
+from attack.trial import MOST_BYTES, MOST_S, MOST_WAIT_S, Outcome, tried
 
 _GRACE_S = 15.0  # for code that does not hear the alarm
 _ROOM_BYTES = (
@@ -39,8 +39,11 @@ class Worker:
         """What became of the file, also where it ended the process."""
         try:
             self._pipe.send((name, seed, number))
-            if self._pipe.poll(MOST_S + _GRACE_S):
+            if self._pipe.poll(MOST_WAIT_S + _GRACE_S):
                 outcome: Outcome = self._pipe.recv()
+                if outcome.wrong == "hang":  # the alarm may have torn an import in two
+                    self._stop()
+                    self._start()
                 return outcome
             wrong, what = "hang", "it did not even hear the alarm"
         except (EOFError, OSError):

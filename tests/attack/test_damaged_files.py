@@ -13,8 +13,6 @@ SEED, N_FILES = 19, 5
 # They import torch, Keras or transformers, for seconds; their own tests have what the attack found.
 SLOW = {"image", "ONNX", "Keras", "HF text", "HF images", "checkpoint", "weights: torch", "weights: safetensors"}
 
-OPEN = {"store"}
-
 
 @pytest.fixture(scope="module")
 def attack():
@@ -31,8 +29,7 @@ def names():
         patch.syspath_prepend(str(BENCHMARKS))
         from attack.kinds import KINDS
 
-        late = pytest.mark.xfail(reason="not every column of a store is checked")
-        return [pytest.param(name, marks=late if name in OPEN else ()) for name in sorted(set(KINDS) - SLOW)]
+        return sorted(set(KINDS) - SLOW)
 
 
 def test_there_are_at_least_21_kinds_and_the_slow_ones_are_among_them(attack):

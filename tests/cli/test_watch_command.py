@@ -476,13 +476,22 @@ def test_a_bad_row_never_ends_a_watch(log, capsys, grow, row):
     assert "Traceback" not in found.err
 
 
-def test_a_step_below_0_is_told_and_ends_no_watch(log, capsys, grow):
-    def interrupt():
-        raise KeyboardInterrupt
-
-    grow(append(log, ["-5,-0.05,1.2,300\n"]), lambda: None, append(log, rows(420, 500)), interrupt)
-    found = told(capsys, log, "--total-steps", 1000, "--stop-if", "p(target) < 0.5", "--target", 1.5, code=130)
-    assert re.search(r"step -5|below 0", found.err)
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ("-5,-0.05,1.2,300", "1 row has a number in 'step' that is no step (below 0, above 1e+15 or not finite)"),
+        ("410,4.1,-1e308,205", "'train_loss' is not finite in one row, at step 410"),
+    ],
+)
+def test_a_row_that_cannot_be_is_told_and_left_out_alone(log, capsys, grow, row, words):
+    watched = (log, "--total-steps", 600, "--stop-if", "p(target) < 0.05", "--target", 1.5)
+    grow(append(log, [f"{row}\n"]), append(log, rows(420, 500)), append(log, rows(510, 600)))
+    found = told(capsys, *watched)
+    assert found.err.count(f"{words}: it is left out.") == 1
+    later = [re.sub(r", eta.*", "", line) for line in found.out.splitlines() if re.match(r"step [56]00 ", line)]
+    write(log, rows(10, 400), rows(420, 500))
+    grow(append(log, rows(510, 600)))
+    assert later == told(capsys, *watched).out.splitlines()  # as if the row had never been there
 
 
 def test_what_a_look_cannot_make_sense_of_is_told_once_and_waited_for(log, capsys, grow):

@@ -1,6 +1,7 @@
 """The curve of a model before it runs."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -50,6 +51,14 @@ def test_steps_to_a_target_follow_with_their_interval():
     low, high = found.curve.interval_to(0.3)
     assert low < found.curve.steps_to(0.3) < high
     assert found.curve.steps_to(0.3) == pytest.approx(real, rel=0.05)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_size_far_from_all_siblings_gives_finite_numbers():
+    wild = [fit(depth, noise=noise) for depth, noise in ((20, 1.0), (21, 1e20), (22, 1e-20))]
+    wild = [replace(one, b0=one.b0 / 1e18) for one in wild]
+    found = predict_parameters(wild, 10**15, total_steps=STEPS)
+    assert all(np.isfinite([one.value, one.low, one.high]).all() for one in found.estimates.values())
 
 
 def test_the_same_question_has_the_same_answer():

@@ -315,5 +315,5 @@ def test_a_time_of_400_digits_is_no_time(tmp_path, field):
 
 def test_a_number_of_5000_digits_is_refused_by_the_name_of_its_file(tmp_path):
     (tmp_path / "file.json").write_text('{"traceEvents": [{"ts": ' + "9" * 5000 + "}]}")
-    with pytest.raises(FileFormatError, match=r"file\.json' holds a number of thousands of digits"):
+    with pytest.raises(FileFormatError, match=r"file\.json' is not JSON: It holds a whole number of thous"):
         read_kineto(tmp_path / "file.json")

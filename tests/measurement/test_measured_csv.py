@@ -78,6 +78,10 @@ def test_the_same_run_twice_is_two_records(tmp_path):
         ("model,batch_size,step_s,samples_per_s\nvgg16,8,,\n", "line 2: the row has no time"),
         ("model,batch_size,step_s\nvgg16,many,1\n", "line 2: batch_size 'many'"),
         ("model,batch_size,step_s\nvgg16,0,1\n", "line 2: batch_size '0'"),
+        (
+            f"model,batch_size,step_s\nvgg16,{'9' * 5000},1\n",
+            r"batch_size '9{18}\.\.\.' is not a whole number from 1 to",
+        ),
         ("model,batch_size,step_s\n,8,1\n", "line 2: model is empty"),
         ("model,batch_size,step_s\nvgg16,8\n", "line 2: 2 cells for the 3 columns"),
         ("model,batch_size,step_s,step_s\nvgg16,8,1,2\n", "two columns 'step_s'"),

@@ -9,7 +9,7 @@ import sqlite3
 import pytest
 from stored_samples import HERE, record
 
-from traincast.errors import InputError, TraincastError
+from traincast.errors import FileFormatError, InputError, TraincastError
 from traincast.kernels.layerwise.rows import read_layers
 from traincast.kernels.refit.op_rows import read_rows
 from traincast.measurement.export import export
@@ -126,6 +126,31 @@ def test_the_same_records_give_the_same_bytes(tmp_path):
 def test_a_store_without_layers_and_ops_has_no_tables(tmp_path):
     with pytest.raises(InputError, match="no layer or op records"):
         write_public_tables([("c", record(1, kind="step"))], tmp_path)
+
+
+@pytest.mark.parametrize("spoilt", [{"values": {"step_s": 1.0}}, {"task": {}}, {"task": {"layer": "none"}}])
+@pytest.mark.parametrize("kind", ["layer", "op"])
+def test_a_record_that_nobody_measured_so_is_refused_by_its_campaign(tmp_path, spoilt, kind):
+    conv = dataclasses.replace(layer(layer="lstm", op="linear", batch=4, optimizer="sgd"), kind=kind, **spoilt)
+    with pytest.raises(FileFormatError, match=f"A record of kind '{kind}' in campaign 'mine' is damaged"):
+        write_public_tables([("mine", conv)], tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("column", "content"),
+    [("created_s", "soon"), ("created_s", 1e300), ("created_s", b"\0"), ("kind", b"\xff"), ("campaign", b"\xff")],
+)
+def test_a_store_with_a_damaged_cell_is_refused_by_name_by_whatever_reads_it(tmp_path, column, content):
+    path = tmp_path / "a.db"
+    with Store(path) as store:
+        store.add(record(1))
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"UPDATE records SET {column} = ?", (content,))
+        connection.commit()
+    with Store(path) as store:
+        for read in (store.groups, store.records):
+            with pytest.raises(FileFormatError, match=r"Store '.*a\.db' is damaged: "):
+                read()
 
 
 @pytest.mark.parametrize("content", ["{", "[1]", "null", "", "[" * 100_000, 5, b"\xff\x00"])

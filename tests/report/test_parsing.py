@@ -26,6 +26,13 @@ def test_json_that_is_too_deep_or_too_long_is_no_json(text, words):
         parse_json(text)
 
 
+def test_a_hundred_levels_are_read_and_no_more():
+    assert parse_json("[" * 100 + "]" * 100)
+    for text in ("[" * 101 + "]" * 101, '{"a": [' * 51 + "]}" * 51):
+        with pytest.raises(json.JSONDecodeError, match="It nests too deep"):
+            parse_json(text)
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -54,7 +54,7 @@ def test_rare_failures_are_lived_through():
 
 
 def test_more_events_than_memory_is_for_are_told():
-    patience = Patience("optimus", "1x4xGPU")
+    patience = Patience("optimus", "1x4xGPU", 2)
     patience.remembers(MOST_EVENTS, 6e8)
     with pytest.raises(InputError, match=r"After 600,000,000 s there were more than 10,000,000 decisions"):
         patience.remembers(MOST_EVENTS + 1, 6e8)

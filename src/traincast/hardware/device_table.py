@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from traincast.errors import FileFormatError, InputError, close_names
 from traincast.hardware.device import MAY_BE_ZERO, Device
 from traincast.report.input_files import regular
+from traincast.report.parsing import parse_toml
 from traincast.units import GIB, GIGA, MEGA, MIB, TERA
 
 if TYPE_CHECKING:
@@ -151,11 +152,9 @@ def _toml_rows(text: str, file: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     import tomllib
 
     try:
-        content = tomllib.loads(text)
+        content = parse_toml(text)
     except tomllib.TOMLDecodeError as error:
         raise FileFormatError(f"Device file '{file}' is not TOML: {str(error).rstrip('.')}.") from None
-    except ValueError:
-        raise FileFormatError(f"Device file '{file}' holds a number of thousands of digits.") from None
     rows = content.pop("device", [])
     if content or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise FileFormatError(f"Device file '{file}' should hold [[device]] tables and nothing else.")

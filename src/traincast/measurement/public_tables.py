@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from traincast.errors import InputError
+from traincast.errors import FileFormatError, InputError
 from traincast.measurement.export import Row, csv_text
 from traincast.measurement.op_tasks import ROW_WISE
 from traincast.measurement.record import Record
@@ -46,7 +46,13 @@ def write_public_tables(rows: Iterable[tuple[str, Record]], folder: str | Path) 
     tables: dict[tuple[str, str], list[Row]] = {}
     for campaign, record in rows:
         if record.error is None and record.kind in _ADD:
-            _ADD[record.kind](tables, campaign, record)
+            try:
+                _ADD[record.kind](tables, campaign, record)
+            except (KeyError, TypeError):
+                raise FileFormatError(
+                    f"A record of kind '{record.kind}' in campaign '{campaign}' is damaged: its task or its values are "
+                    "not those that 'traincast bench' writes."
+                ) from None
     if not tables:
         raise InputError("There are no layer or op records to write tables of; 'traincast bench' measures them.")
     return [_write(Path(folder), name, columns_of(*name), cells) for name, cells in tables.items()]

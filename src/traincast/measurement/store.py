@@ -22,6 +22,7 @@ _ADD = """INSERT INTO records (campaign, key, kind, task, value, failed, environ
 VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (campaign, key) DO UPDATE SET value = excluded.value, failed = excluded.failed,
 environment = excluded.environment, created_s = excluded.created_s WHERE records.failed"""
+_LAST_S = 6e10  # since 1970: the year 3871
 _CHOSEN = "(?1 IS NULL OR kind = ?1) AND (?2 IS NULL OR campaign = ?2)"
 
 
@@ -92,6 +93,8 @@ class Store:
                 where = f"record {number}"
                 if environment not in environments:
                     environments[environment] = self._environment(content)
+                if not (isinstance(name, str) and isinstance(kind_, str)):
+                    raise self._damaged(where)
                 yield (
                     name,
                     Record(
@@ -99,7 +102,7 @@ class Store:
                         task=self._table(task, where),
                         values=self._table(value, where),
                         environment=environments[environment],
-                        created_s=created_s,
+                        created_s=self._moment_s(created_s, where),
                     ),
                 )
 
@@ -112,10 +115,24 @@ class Store:
         with one_sentence(self.path):
             found = self._connection.execute(query, (kind, None)).fetchall()
         names = [field for field in Group.__dataclass_fields__ if field != "devices"]
-        return [
+        groups = [
             Group(**dict(zip(names, row, strict=True)), devices=tuple(sorted(map(str, json.loads(devices)))))
             for *row, devices in found
         ]
+        for group in groups:
+            where = f"a record of campaign '{group.campaign}'"
+            are_words = isinstance(group.kind, str) and isinstance(group.campaign, str)
+            if not (are_words and isinstance(group.n_failed, int) and 0 <= group.n_failed <= group.n):
+                raise self._damaged(where)
+            for moment_s in (group.first_s, group.last_s):
+                self._moment_s(moment_s, where)
+        return groups
+
+    def _moment_s(self, seconds_since_1970: object, where: str) -> float:
+        """What is a day of some calendar."""
+        if not isinstance(seconds_since_1970, int | float) or not abs(seconds_since_1970) < _LAST_S:
+            raise self._damaged(where)
+        return seconds_since_1970
 
     def _table(self, content: object, where: str) -> dict[str, Any]:
         """What a cell holds that we wrote as a JSON object."""
@@ -124,8 +141,11 @@ class Store:
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
-            raise FileFormatError(f"Store '{self.path}' is damaged: {where} is not what traincast wrote.")
+            raise self._damaged(where)
         return found
+
+    def _damaged(self, where: str) -> FileFormatError:
+        return FileFormatError(f"Store '{self.path}' is damaged: {where} is not what traincast wrote.")
 
     def _environment(self, content: str) -> Environment:
         try:

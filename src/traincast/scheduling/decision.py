@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,6 +94,17 @@ class State(Protocol):
         """Devices times seconds that each has had."""
 
 
+class Foreseeable(State, Protocol):
+    """A simulated cluster: it is known how it goes on."""
+
+    @property
+    def even_until_s(self) -> float:
+        """Until when each that runs keeps its pace: the next end of a restart or a segment. Infinite: nobody runs."""
+
+    def later(self, at_s: float) -> State:
+        """The same cluster at that moment, where no job and no node comes or goes before."""
+
+
 class Policy(Protocol):
     """Divides the cluster. It is asked at each interval in which something may change.
 
@@ -119,3 +130,11 @@ class Policy(Protocol):
 
     def wakes_s(self, state: State) -> float:
         """When the answer may change though no job comes or goes: EVERY_TIME, NEVER, or a moment."""
+
+
+@runtime_checkable
+class Foresighted(Protocol):
+    """A policy that can be asked at each interval, and says for how long there is no need to."""
+
+    def keeps_until_s(self, state: Foreseeable) -> float:
+        """Before this moment the answer is the one just given, where no job and no node comes or goes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -70,6 +71,25 @@ class Live:
         ends = run.ends_s
         whole = min(bisect_right(ends, at_s) - 1, len(ends) - 2)
         return min(whole + (at_s - ends[whole]) / (ends[whole + 1] - ends[whole]), len(ends) - 1.0)
+
+    @property
+    def even_until_s(self) -> float:
+        """Until when each that runs keeps its pace: the next end of a restart or a segment. Infinite: nobody runs."""
+        return min((self._even_until_s(job, run) for job, run in self._runs.items()), default=np.inf)
+
+    def _even_until_s(self, job: int, run: _Run) -> float:
+        if self.now_s < run.begins_s:
+            return run.begins_s
+        length = self.jobs[job].length
+        at_s = run.from_s + (self.now_s - run.begins_s) / length
+        corner = min(bisect_right(run.ends_s, at_s), len(run.ends_s) - 1)
+        return run.begins_s + (run.ends_s[corner] - run.from_s) * length
+
+    def later(self, at_s: float) -> Live:
+        """The same cluster at that moment, to be looked at only: it shares all else with this one."""
+        later = copy.copy(self)
+        later.now_s = at_s
+        return later
 
     def kinds(self, job: int) -> tuple[str, ...]:
         """Types of device that are there and that it can run on."""

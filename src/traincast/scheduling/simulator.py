@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from traincast.errors import InputError
 from traincast.scheduling.checks import check_jobs, check_start
-from traincast.scheduling.decision import Decision, Policy
+from traincast.scheduling.decision import Decision, Foresighted, Policy
 from traincast.scheduling.failures import FailureClock, Failures
 from traincast.scheduling.forecast_errors import ForecastErrors
 from traincast.scheduling.job import Job
@@ -25,6 +25,7 @@ from traincast.scheduling.speeds import Speeds
 from traincast.scheduling.values import is_number, is_whole, told
 
 INTERVAL_S = 60.0  # as in Pollux' simulator
+LOOKS_AHEAD_AFTER = 20  # decisions in a row that change nothing: where much happens, looking ahead is no use
 _ROUNDING = 1e-9  # of an interval
 
 
@@ -86,8 +87,9 @@ class _Simulation:
         self.finish_s = [math.nan] * len(jobs)
         self.first_s = [math.nan] * len(jobs)
         self.log = _Log()
-        self.patience = Patience(policy.name, machines.name)
+        self.patience = Patience(policy.name, machines.name, len(jobs))
         self.n_intervals = -1  # how many had begun at the last decision
+        self.n_unchanged = 0  # decisions in a row that left all as it was
 
     def run(self) -> Schedule:
         n_left = len(self.jobs)
@@ -110,7 +112,7 @@ class _Simulation:
                 self._submit()
                 self._decide()
                 is_changed = False
-                wakes_s = self.policy.wakes_s(self.live)
+                wakes_s = self._wakes_s()
                 self._check_that_it_goes_on(wakes_s)
         return self._schedule()
 
@@ -130,6 +132,13 @@ class _Simulation:
         soonest = max(soonest, now)
         number = max(self.n_intervals + 1, math.ceil(soonest / interval - _ROUNDING))
         return max(number * interval, soonest)  # which rounding may have put behind the interval's begin
+
+    def _wakes_s(self) -> float:
+        """When the policy wants to be asked again; a cluster in which nothing happens is not looked at in vain."""
+        wakes_s = self.policy.wakes_s(self.live)
+        if self.n_unchanged < LOOKS_AHEAD_AFTER or self.rules.interval_s == 0 or not self.live.placed:
+            return wakes_s
+        return max(wakes_s, self.policy.keeps_until_s(self.live)) if isinstance(self.policy, Foresighted) else wakes_s
 
     def _next_end(self) -> float:
         while self.ends:
@@ -186,8 +195,11 @@ class _Simulation:
             changed += [job for job in live.placed if servers.get(job, 0) != live.servers.get(job, 0)]
         for job in dict.fromkeys(changed):
             self._stop(job)
-        for job in [job for job in placed if job not in live.placed]:
+        started = [job for job in placed if job not in live.placed]
+        for job in started:
             self._start(job, decision)
+        self.patience.moves(len(changed), live.now_s)
+        self.n_unchanged = 0 if changed or started else self.n_unchanged + 1
         n_used = sum(live.capacity) - sum(live.free)
         self.log.moments.append(Moment(live.now_s, len(live.active) - len(live.placed), len(live.placed), n_used))
 

@@ -142,6 +142,32 @@ def test_a_text_without_metrics_asks_for_a_pattern(tmp_path):
         tc.read_log(path)
 
 
+NAMED = "epoch 1\nTest:\nloss 0.5\nepoch 2\nTest:\n{}\nloss 0.25\nstep 9 loss 2.0\n"
+
+
+@pytest.mark.parametrize("bare", ["1", "[", "-0.5, 12", "1e", "  7", "3/4", "12:00:01", "_ 5"])
+@pytest.mark.parametrize("n_lines", [1, 2, 1000])
+def test_many_lines_without_a_name_mean_what_two_do(tmp_path, bare, n_lines):
+    def series(n):
+        path = tmp_path / "log.txt"
+        path.write_text(NAMED.format("\n".join([bare] * n)))
+        log = tc.read_log(path)
+        return [(one.name, one.values.tolist(), list(one.steps)) for one in log.series]
+
+    assert series(n_lines) == series(min(n_lines, 2))
+
+
+def test_what_comes_after_millions_of_lines_that_say_nothing_is_left_out_and_told(tmp_path, monkeypatch):
+    monkeypatch.setattr("traincast.convergence.logs.text_rows._MOST_IN_VAIN", 1000)
+    path, rows = tmp_path / "log.txt", [f"step {step} loss {2 - step / 100}\n" for step in range(60)]
+    path.write_text("".join(rows[:30]) + "17\n" * 5000 + "waiting\n" * 900 + "".join(rows[30:]))
+    assert tc.read_log(path).series[0].steps[-1] == 59
+    path.write_text("".join(rows[:30]) + "waiting\n" * 1001 + "".join(rows[30:]))
+    log = tc.read_log(path)
+    assert log.series[0].steps[-1] == 29
+    assert "What comes after 1,000 lines in a row that say nothing is left out." in log.remarks
+
+
 def test_what_comes_behind_an_evaluation_is_of_training_again(tmp_path):
     path = tmp_path / "log.txt"
     path.write_text(

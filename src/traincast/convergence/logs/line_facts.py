@@ -28,6 +28,12 @@ class LineFacts:
     def has_counter(self) -> bool:
         return "step" in self.numbers or "epoch" in self.numbers
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the line says nothing that we look for."""
+        forms = (self.bar, self.sample_fraction, self.time_of_day_s, self.first_number)
+        return not (self.numbers or self.totals) and all(form is None for form in forms)
+
     def is_better(self, counter: str, name: str) -> bool:
         """Whether a name says what it counts better than the one before: 'num_updates' does, behind 'update'."""
         rank = (names.STEP_NAMES if counter == "step" else names.EPOCH_NAMES).index(name)

@@ -18,6 +18,10 @@ from traincast.errors import InputError, NothingLoggedError
 
 _TITLE = re.compile(r"\W*(?:[A-Za-z]+\W+){0,3}[A-Za-z]+\s*:\s*")  # a few words, no number and a colon
 _LONGEST_TITLE = 48
+# Lines in a row without a letter, or a sign that is in a counter or a clock, say nothing; a title ends at the second.
+_BARE_LINES = re.compile(rb"\n(?:[^\sA-Za-z_:/%|\]\x80-\xff][^\r\nA-Za-z_:/%|\]\x80-\xff]{0,40}+\n){3,}+")
+_TWO_BARE_LINES = b"\n0\n0\n"
+_MOST_IN_VAIN = 2_000_000  # lines in a row that say nothing: what comes then is no log
 _FIRST_NUMBER = "#"  # of a line: its step, if nothing else says that and it goes up
 _HALF_DAY_S = 43_200.0
 _SOME_DAY_S = 1e9  # since 1970
@@ -45,10 +49,14 @@ class TextReader:
         self._totals: dict[str, float] = {}
         self._has_steps_in_epochs = False
         self._n_ran_on = 0  # turns of epochs at which the step ran on, less those at which it began again
-        self._n_matched = 0
+        self._n_matched = self._n_in_vain = 0
         self._n_percent = 0
 
     def feed(self, data: bytes) -> None:
+        if self._n_in_vain > _MOST_IN_VAIN:
+            return
+        if self._pattern is None:
+            data = _BARE_LINES.sub(_TWO_BARE_LINES, data)
         lines = (line for line in re.split(r"[\r\n]+", data.decode("utf-8", "replace")) if line.strip())
         self._take(self._facts(lines) if self._pattern is None else pattern_facts(self._pattern, lines))
 
@@ -71,6 +79,9 @@ class TextReader:
     def _take(self, facts: Iterator[LineFacts]) -> None:
         for found in facts:
             self._n_matched += 1
+            self._n_in_vain = self._n_in_vain + 1 if found.is_empty else 0
+            if self._n_in_vain > _MOST_IN_VAIN:
+                return
             self._n_percent += found.n_percent
             numbers = dict(found.numbers)
             if found.time_of_day_s is not None:
@@ -159,7 +170,10 @@ class TextReader:
 
     @property
     def remarks(self) -> list[str]:
-        return ["Accuracies are written in percent: they are kept as fractions."] if self._n_percent else []
+        found = ["Accuracies are written in percent: they are kept as fractions."] if self._n_percent else []
+        if self._n_in_vain > _MOST_IN_VAIN:
+            found.append(f"What comes after {_MOST_IN_VAIN:,} lines in a row that say nothing is left out.")
+        return found
 
 
 def _numbered(sheet: Sheet) -> Sheet:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from traincast.convergence import gate
 from traincast.convergence.counting import of_all
+from traincast.convergence.given import MOST
 from traincast.convergence.transfer.table import Row, number, read_rows
 from traincast.errors import FileFormatError, InputError
 
@@ -38,10 +39,10 @@ class Fit:
             raise InputError(f"A model has 1 layer or more, not {self.n_layers}.")
         for name in ("b0", "b1", "b2"):
             value = getattr(self, name)
-            if not 0 <= value < math.inf:
+            if not 0 <= value <= gate.MOST_VALUE:
                 raise InputError(f"{name} of '{self.model}' should be a number from 0, not {value}.")
-        if self.epochs is not None and not 0 < self.epochs < math.inf:
-            raise InputError(f"The epochs of '{self.model}' should be above 0, not {self.epochs}.")
+        if self.epochs is not None and gate.amount(self.epochs) is None:
+            raise InputError(f"The epochs of '{self.model}' should be above 0 and at most {MOST:g}, not {self.epochs}.")
 
     @property
     def is_degenerate(self) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traincast.convergence.curves.curve import Curve
+from traincast.convergence.gate import MOST_VALUE
 from traincast.convergence.transfer.fits import Fit, usable
 from traincast.convergence.transfer.hardware import HardwareTest, hardware_test
 from traincast.convergence.transfer.siblings import Siblings
@@ -19,6 +20,7 @@ from traincast.units import show_things
 
 Floats = NDArray[np.float64]
 QUANTITIES = ("b0", "b1", "epochs")
+_MOST_LOG = math.log(MOST_VALUE)  # a depth far from those of the siblings leads beyond all numbers
 _N_DRAWS = 4_000
 _SEED = 0
 _FLOOR = 1e-6  # a lowest loss below this is a parameter at its bound, not a measured one
@@ -166,7 +168,8 @@ def _draws(rows: Sequence[Fit], quantity: str, n_layers: int, family: str, *, se
         log_depths=np.log([depth for _, depth, _ in models]),
         families=tuple(name for name, *_ in models),
     )
-    return np.exp(siblings.draws(math.log(n_layers), family, n_draws=_N_DRAWS, seed=seed))
+    draws = siblings.draws(math.log(n_layers), family, n_draws=_N_DRAWS, seed=seed)
+    return np.exp(np.clip(draws, -_MOST_LOG, _MOST_LOG))
 
 
 def _lowest_loss(rows: Sequence[Fit], n_layers: int, family: str) -> Floats:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from traincast.errors import FileFormatError, InputError
+from traincast.report import parsing
 from traincast.report.input_files import regular
 
 _TAIL = 40  # characters of a broken file that are shown
@@ -39,7 +40,7 @@ def read_text(path: Path) -> str:
 def parse_json(text: str, path: Path) -> Any:
     """What the text holds; a file that was cut short is told apart from one that is no JSON."""
     try:
-        return json.loads(text)
+        return parsing.parse_json(text)
     except json.JSONDecodeError as error:
         body = text.rstrip()
         if not body:
@@ -51,8 +52,6 @@ def parse_json(text: str, path: Path) -> Any:
                 "it again, and copy it only when the program that writes it has ended."
             ) from None
         raise FileFormatError(f"'{path}' is not JSON: {error.msg} at line {error.lineno:,}.") from None
-    except ValueError:
-        raise FileFormatError(f"'{path}' holds a number of thousands of digits: no profiler writes such.") from None
 
 
 def _is_cut(body: str, error: json.JSONDecodeError) -> bool:

@@ -21,6 +21,7 @@ from traincast.measurement.record import Record, Scalar, task_key
 _TIMES = ("step_s", "step_ms", "step_us", "samples_per_s")
 _SECONDS = {"_ms": 1e-3, "_us": 1e-6, "_s": 1.0}
 _VALUES = ("_per_s", "_s", "_ms", "_us", "_bytes", "_fraction", "_usd")
+_MOST_DIGITS = 18
 _NEEDED = ("model", "batch_size")
 
 
@@ -127,8 +128,9 @@ def _number(cell: str, column: str, path: Path, line: int) -> float:
 
 
 def _batch_size(cell: str, path: Path, line: int) -> int:
-    if not cell.isdecimal() or int(cell) < 1:
-        raise FileFormatError(f"'{path}', line {line}: batch_size '{cell}' is not a whole number of at least 1.")
+    if not cell.isdecimal() or len(cell) > _MOST_DIGITS or int(cell) < 1:
+        shown = cell[:_MOST_DIGITS] + "..." * (len(cell) > _MOST_DIGITS)
+        raise FileFormatError(f"'{path}', line {line}: batch_size '{shown}' is not a whole number from 1 to 10^18.")
     return int(cell)
 
 

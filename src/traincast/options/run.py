@@ -145,7 +145,12 @@ Target = Annotated[
 ]
 Metric = Annotated[
     str | None,
-    Option(help="What the target is of: loss, accuracy, f1 or a column's name.", is_on_page=False, job="target.metric"),
+    Option(
+        help="Metric of curve and target: loss, accuracy, f1 or a column's name. Default: a loss.",
+        shows_default=False,
+        is_on_page=False,
+        job="target.metric",
+    ),
 ]
 
 

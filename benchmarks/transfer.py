@@ -15,19 +15,21 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from traincast.api.time_to_accuracy import WorkersCurve, time_to_accuracy, workers_chart
+from traincast.api.time_to_accuracy import time_to_accuracy
 from traincast.convergence.transfer.charts import curve_chart, error_chart, parameter_chart
 from traincast.convergence.transfer.fits import Fit, read_fits
 from traincast.convergence.transfer.hardware import hardware_test
 from traincast.convergence.transfer.held_out import Law
 from traincast.convergence.transfer.held_out import law_of as optimus_law
 from traincast.convergence.transfer.transferred import QUANTITIES, Transferred, predict_parameters
+from traincast.convergence.transfer.workers_curve import WorkersCurve
 from traincast.kernels.layerwise.page import refresh
 from traincast.report.chart import Chart
 from traincast.report.files import write_file
 from traincast.report.png import to_png
 from traincast.scaling.optimus import SpeedModel
 from traincast.units import show_duration
+from traincast.views.transfer import workers_chart
 from transfer_rivals import RIVALS, Rival, ridge
 
 DOCS = Path(__file__).parents[1] / "docs"

@@ -2,6 +2,7 @@
 
 import contextlib
 import inspect
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +15,13 @@ from traincast.api.forecasts import forecast_many, forecasts
 from traincast.errors import InputError
 from traincast.options.types import as_annotated
 
+INPUTS = Path(__file__).parent / "goldens" / "inputs"
+STEPS = np.arange(10.0, 401.0, 10.0)
 CALLS = {
+    tc.fit_curve: {"steps": STEPS, "losses": 1 + 4 * STEPS**-0.5},
+    tc.converge: {"log": INPUTS / "accuracy.csv", "target": 0.5},
+    tc.read_log: {"path": INPUTS / "accuracy.csv"},
+    tc.transfer: {"runs": INPUTS / "sizes.csv", "size": 26, "total_steps": 9000},
     tc.forecast: {"model": "mnist_cnn", "on": "T4", "batch_size": 8},
     tc.scale: {"model": "mnist_cnn", "on": "T4", "gpus": [1, 2]},
     tc.estimate_memory: {"model": "mnist_cnn", "batch_size": 8},
@@ -67,6 +74,13 @@ def test_an_odd_argument_is_answered_or_refused_in_words_and_nothing_else(call):
         (tc.plan, {"deadline_s": "24h"}, "deadline_s cannot be '24h': give a number or None."),
         (tc.plan, {"batch_sizes": [8, "x"]}, "batch_sizes cannot be [8, 'x']: give a list of whole numbers"),
         (tc.scale, {"gpus": 4}, "gpus cannot be 4: give a list of whole numbers or None."),
+        (tc.converge, {"split": STEPS}, "split cannot be array([ 10.,"),
+        (tc.converge, {"like": np.array(1.5)}, "like cannot be array(1.5): give a list of logs or texts or paths."),
+        (tc.fit_curve, {"like": STEPS}, "...: give a list of pairs."),
+        (tc.fit_curve, {"family": "optimos"}, "family 'optimos' is not known. Close names: optimus."),
+        (tc.read_log, {"on_progress": 5}, "on_progress cannot be 5: give a function or None."),
+        (tc.read_log, {"columns": {"step": 3}}, "columns cannot be {'step': 3}: give a dictionary or None."),
+        (tc.transfer, {"size": 26.5}, "size cannot be 26.5: give a whole number."),
         (tc.estimate_memory, {"devices": "mine.toml"}, "give the name of that device, too."),
     ],
 )
@@ -97,3 +111,28 @@ def test_a_list_may_hold_what_its_annotation_says():
     assert as_annotated("x", None, "Sequence[int | str] | None") is None
     with pytest.raises(InputError, match="a list of whole numbers or texts"):
         as_annotated("x", [1.5], "Sequence[int | str] | None")
+
+
+def test_a_pair_is_two_values_in_whatever_holds_them():
+    pairs = "Sequence[tuple[ArrayLike, int]]"
+    assert as_annotated("x", [[STEPS, 1], (None, np.int8(2))], pairs) == [(STEPS, 1), (None, 2)]
+    for wrong in ([(STEPS, 1, 2)], [("a", "b")], ["ab"], [np.array(1.0)]):
+        with pytest.raises(InputError, match="give a list of pairs"):
+            as_annotated("x", wrong, pairs)
+
+
+def test_the_only_value_of_an_array_is_a_number():
+    assert as_annotated("x", np.array(1.5), "float | None") == 1.5
+    assert as_annotated("x", np.array(3), "int") == 3
+    for wrong in (np.array("a"), np.array(True), np.array([1.5])):
+        with pytest.raises(InputError, match="give a number"):
+            as_annotated("x", wrong, "float")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("x" * 5000, "give at most 4,096 letters."), ("a\0b", "give text without null characters or half characters.")],
+)
+def test_text_that_no_file_can_hold_is_told_as_such(text, told):
+    with pytest.raises(InputError, match=told):
+        as_annotated("x", text, "str | None")

@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from traincast.api.calibrating import Calibration, calibrate
-    from traincast.api.converging import converge, fit_curve
+    from traincast.api.converging import at_batch, converge, fit_curve
     from traincast.api.explaining import explain
     from traincast.api.forecasts import forecast, scale
     from traincast.api.logs import read_log
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from traincast.trace.trace import Trace
 
 _HOME = {
+    "at_batch": "traincast.api.converging",
     "calibrate": "traincast.api.calibrating",
     "capture": "traincast.api.models",
     "converge": "traincast.api.converging",
@@ -66,6 +67,7 @@ __all__ = [
     "Schedule",
     "Trace",
     "TraincastError",
+    "at_batch",
     "calibrate",
     "capture",
     "converge",

@@ -126,7 +126,7 @@ class BatchDependentError(CaptureError):
 def quoted(value: object) -> str:
     """A value as a message shows it: as Python writes it, and not all of it where it is long."""
     try:
-        text = repr(value)
+        text = " ".join(line.strip() for line in repr(value).splitlines())  # arrays have several
     except ValueError:  # a whole number of thousands of digits
         return "a number of thousands of digits"
     return text if len(text) <= _LONGEST_QUOTED else f"{text[:_LONGEST_QUOTED]}..."

@@ -67,8 +67,12 @@ def test_several_logs_are_answered_together(log, tmp_path, capsys):
         ("step,loss\n1,2\n2,2\n3,1\n4,1\n", ("--lr", "cosine"), "needs the length of the run"),
         ("step,loss\n1,2\n2,2\n3,1\n4,1\n", ("--metric", "accuracy"), "has no series 'accuracy'"),
         ("step,loss\n1,2\n2,2\n3,1\n4,1\n", ("--total-steps", "-5"), "above 0"),
-        ("step,loss\n1,2\n2,2\n3,1\n4,1\n", ("--target", "92%"), "'92%' is no number: write 0.92"),
-        ("step,loss\n1,2\n2,2\n3,1\n4,1\n", ("--family", "optimos"), "no family 'optimos'"),
+        ("step,loss\n1,2\n2,2\n3,1\n4,1\n", ("--target", "92%"), "--target '92%' is not a number: write 0.92"),
+        (
+            "step,loss\n1,2\n2,2\n3,1\n4,1\n",
+            ("--family", "optimos"),
+            "family 'optimos' is not known. Close names: optimus",
+        ),
         (
             "step,loss\n1,2\n2,2\n3,1\n4,1\n",
             ("--total-steps", "500", "--epochs", "9", "--steps-per-epoch", "100"),
@@ -131,7 +135,7 @@ def test_odd_columns_and_formats_may_be_told(tmp_path, capsys):
     assert (found["step"], found["metric"], found["split"]) == (4000.0, "loss", "validation")
     assert run(["watch", str(file), *told, "--once"]) == 0
     assert run(["converge", str(file), "--column", "step"]) == 2
-    assert "--column 'step' should be a meaning and a column's name" in capsys.readouterr().err
+    assert "--column 'step' is not a meaning and a column's name: write step=it" in capsys.readouterr().err
 
 
 def test_a_target_in_percent_does_not_stop_a_good_run(tmp_path, capsys):
@@ -213,7 +217,7 @@ def test_logs_of_a_relation_need_an_accuracy_to_tell(log, tmp_path, capsys):
     other = tmp_path / "other.csv"
     other.write_text(log.read_text())
     assert run(["converge", str(log), "--relation-from", str(other)]) == 2
-    assert "no metric is asked for: ask for --metric accuracy" in capsys.readouterr().err
+    assert "no metric is asked for: ask for the metric accuracy" in capsys.readouterr().err
 
 
 def test_evaluations_are_drawn_beside_the_accuracy_that_is_told_from_the_loss(tmp_path):

@@ -11,11 +11,14 @@ from traincast.api.explaining import explain
 from traincast.api.forecasts import forecasts
 from traincast.api.job import job_of, schema
 from traincast.api.models import estimate_memory, layers
+from traincast.api.watching import watch
 from traincast.cli.app import make_app
 from traincast.options.option import declared
 from traincast.web.questions import QUESTIONS
 
 OUTPUTS = {"--json", "--html", "--png", "--help"}
+OWN = {"forecast": {"--fail-over", "--compare", "--against"}, "watch": {"--once"}, "transfer": {"--predict"}}
+WITHOUT = {"transfer": {"--size", "--by"}}  # --predict has both
 
 
 def flags_of(command):
@@ -26,12 +29,30 @@ def flags_of(command):
 
 @pytest.mark.parametrize(
     ("command", "question"),
-    [("memory", estimate_memory), ("layers", layers), ("explain", explain), ("forecast", forecasts)],
+    [
+        ("memory", estimate_memory),
+        ("layers", layers),
+        ("explain", explain),
+        ("forecast", forecasts),
+        ("watch", watch),
+        ("transfer", tc.transfer),
+    ],
 )
 def test_a_command_has_the_options_that_its_question_declares(command, question):
     asked = {one.name if one.option.is_argument else one.flag for one in declared(question)}
-    own = {"--fail-over", "--compare", "--against"} if command == "forecast" else set()
-    assert flags_of(command) == asked | OUTPUTS - {"--help"} | own
+    assert flags_of(command) == asked - WITHOUT.get(command, set()) | OUTPUTS - {"--help"} | OWN.get(command, set())
+
+
+def test_converge_has_the_options_of_its_question_and_of_reading_a_log():
+    asked = {one.flag for question in (tc.converge, tc.read_log) for one in declared(question)}
+    assert flags_of("converge") == asked | OUTPUTS - {"--help"} | {"files"}
+
+
+def test_watch_asks_of_a_log_what_converge_asks_but_for_the_batch():
+    watched, continued = ({one.name for one in declared(question)} for question in (watch, tc.converge))
+    read = {one.name for one in declared(tc.read_log)}
+    assert continued - watched == {"step", "batch_to", "noise_scale", "batch_size"}
+    assert watched - continued - read == {"log", "step_s", "interval_s", "stop_if", "strict"}
 
 
 def test_several_forecasts_are_asked_what_one_is_asked():

@@ -74,14 +74,23 @@ def test_a_page_has_every_chart(table, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--predict", "depth", *LENGTH), "--predict 'depth' should name a column and a whole number"),
-        (("--predict", "depth=1.5", *LENGTH), "should name a column and a whole number"),
+        (
+            ("--predict", "depth", *LENGTH),
+            "--predict 'depth' is not a column and a whole number from 1: write depth=50",
+        ),
+        (("--predict", "depth=1.5", *LENGTH), "--predict 'depth=1.5' is not a column and a whole number"),
         (("--predict", "width=3", *LENGTH), "there is no width"),
         (("--predict", "depth=44"), "give its steps or epochs"),
-        (("--predict", "depth=44", *LENGTH, "--servers", "2"), "about the time by workers: add --workers"),
+        (
+            ("--predict", "depth=44", *LENGTH, "--servers", "2"),
+            "--servers cannot be [2]: it is about the time by workers",
+        ),
         (("--predict", "depth=44", *LENGTH, "--target", "0.9"), "A target counts epochs in logs"),
-        (("--predict", "depth=44", "--total-steps", "100", "--workers", "1-4"), "give --steps-per-epoch"),
-        (("--predict", "depth=44", *LENGTH, "--workers", "0"), "--workers '0' is no list of whole numbers"),
+        (
+            ("--predict", "depth=44", "--total-steps", "100", "--workers", "1-4"),
+            "needs the steps of an epoch: give them",
+        ),
+        (("--predict", "depth=44", *LENGTH, "--workers", "0"), "--workers '0' is not a list of whole numbers"),
         (("--predict", "depth=44", *LENGTH, "--workers", "1", "--optimus", "paper-sync"), "give --batch"),
         (("--predict", "depth=44", *LENGTH, "--rows", "val"), "has no rows of split 'val'"),
     ],
@@ -96,4 +105,4 @@ def test_workers_need_epochs_to_a_target(tmp_path, capsys):
     path = tmp_path / "runs.csv"
     path.write_text("model,depth,b0,b1,b2\na,10,1e-4,0.5,0\nb,20,2e-4,0.5,0\nc,30,3e-4,0.5,0\n")
     err = told(capsys, path, "--predict", "depth=15", *LENGTH, "--workers", "1-4", code=2).err
-    assert "--workers needs epochs to the target of 2 models or more" in err
+    assert "The time by workers needs epochs to the target of 2 models or more" in err

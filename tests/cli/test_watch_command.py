@@ -51,7 +51,7 @@ def grow(monkeypatch):
             assert left, "the watch goes on although nothing more happens"
             left.pop(0)()
 
-        monkeypatch.setattr("traincast.cli.watch_loop.time.sleep", sleep)
+        monkeypatch.setattr("traincast.convergence.watch_loop.time.sleep", sleep)
 
     return start
 
@@ -305,11 +305,11 @@ def test_a_folder_and_a_binary_file_end_a_strict_watch_at_once(tmp_path, capsys)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--stop-if", "p(target) < 0.05"], "needs a --target"),
-        (["--stop-if", "exit()"], "is no rule to stop by"),
-        (["--interval", "0"], "--interval should be above 0"),
-        (["--total-steps", "-5"], "should be above 0, not -5"),
-        (["--split", "dev"], "There is no split 'dev'"),
+        (["--stop-if", "p(target) < 0.05"], "needs a target"),
+        (["--stop-if", "exit()"], "--stop-if cannot be 'exit()': give one of p(target), loss"),
+        (["--interval", "0"], "--interval cannot be 0.0: give a number above 0"),
+        (["--total-steps", "-5"], "--total-steps cannot be -5: give a number above 0"),
+        (["--split", "dev"], "split 'dev' is not known"),
     ],
 )
 def test_wrong_options_are_one_sentence(log, capsys, arguments, words):
@@ -418,14 +418,14 @@ def test_a_rule_on_the_time_left_needs_a_length_that_somebody_says(log, capsys, 
     grow()
     for how in (["--strict"], ["--once"]):
         err = told(capsys, log, *how, "--stop-if", "eta_s > 10", code=2).err
-        assert f"--stop-if 'eta_s > 10' needs the length of the run, and '{log}' does not say it" in err
+        assert f"The rule 'eta_s > 10' needs the length of the run, and '{log}' does not say it" in err
 
 
 def test_a_rule_on_time_waits_for_a_clock(tmp_path, capsys, grow):
     file = write(tmp_path / "run.csv", rows(10, 20))
     grow(append(file, rows(30, 100)))
     found = told(capsys, file, "--total-steps", 100, "--stop-if", "eta_s > 1000")
-    assert "Waiting: --stop-if 'eta_s > 1000' needs a clock, and less than three rows of" in found.err
+    assert "Waiting: The rule 'eta_s > 1000' needs a clock, and less than three rows of" in found.err
     assert found.out.rstrip().endswith(", over")
 
 
@@ -443,7 +443,7 @@ def test_an_accuracy_that_is_not_logged_is_told_from_the_loss_of_other_runs(log,
     grow()
     asked = ("--metric", "accuracy", "--relation-from", other)
     assert "accuracy from loss 0.8" in told(capsys, log, *asked, "--total-steps", 400).out
-    assert "--metric accuracy" in told(capsys, log, "--relation-from", other, code=2).err
+    assert "ask for the metric accuracy" in told(capsys, log, "--relation-from", other, code=2).err
 
 
 def test_the_law_may_be_chosen(log, capsys):
@@ -452,7 +452,7 @@ def test_the_law_may_be_chosen(log, capsys):
         for one in ("auto", "optimus")
     ]
     assert ends[0] != ends[1]
-    assert "no family 'optimos'" in told(capsys, log, "--family", "optimos", code=2).err
+    assert "family 'optimos' is not known" in told(capsys, log, "--family", "optimos", code=2).err
 
 
 def test_a_log_that_is_deleted_while_it_is_watched_is_told_and_waited_for(log, grow, capsys):
@@ -508,10 +508,10 @@ def test_what_a_look_cannot_make_sense_of_is_told_once_and_waited_for(log, capsy
 @pytest.mark.parametrize(
     ("rule", "asked", "words"),
     [
-        ("p(target) < 0.05", [], "needs a --target"),
-        ("slower > 2", [], "give --step-s"),
+        ("p(target) < 0.05", [], "needs a target"),
+        ("slower > 2", [], "needs the expected time of a step"),
         ("eta_s > 10", [], "needs the length of the run"),
-        ("loss > 3", ["--metric", "accuracy"], "add --metric loss"),
+        ("loss > 3", ["--metric", "accuracy"], "ask for the metric loss"),
     ],
 )
 def test_a_rule_that_lacks_something_is_told_and_stops_nothing(tmp_path, capsys, grow, rule, asked, words):
@@ -566,13 +566,13 @@ def test_what_is_no_log_may_be_replaced_by_one_of_another_format(tmp_path, capsy
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--split", "dev"], "There is no split 'dev'"),
+        (["--split", "dev"], "split 'dev' is not known"),
         (["--lr", "cosinus"], "is no learning rate"),
         (["--pattern", "("], "is not a regular expression"),
         (["--stop-if", "p(target) < 5"], "a probability is between 0 and 1"),
         (["--like", "nowhere.csv"], "There is no log 'nowhere.csv'"),
-        (["--family", "optimos"], "no family 'optimos'"),
-        (["--format", "xls"], "There is no log format 'xls'"),
+        (["--family", "optimos"], "family 'optimos' is not known"),
+        (["--format", "xls"], "format 'xls' is not known"),
     ],
 )
 def test_a_mistake_in_the_command_line_is_refused_before_there_is_a_log(tmp_path, capsys, grow, arguments, words):
@@ -582,7 +582,8 @@ def test_a_mistake_in_the_command_line_is_refused_before_there_is_a_log(tmp_path
 
 def test_a_name_that_no_file_can_have_is_refused(capsys, grow):
     grow()
-    assert "cannot be read: File name too long" in told(capsys, "x" * 5000, code=2).err
+    assert "cannot be read: File name too long" in told(capsys, "x" * 300, code=2).err
+    assert "FILE cannot be 'xxx" in told(capsys, "x" * 5000, code=2).err
 
 
 def test_a_page_that_cannot_be_written_hides_no_rule_that_holds(log, tmp_path, capsys):

@@ -60,12 +60,12 @@ def test_a_log_of_epochs_has_epochs_only(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--batch-to", "256"), "--batch-to and --noise-scale go together"),
-        (("--noise-scale", "256"), "--batch-to and --noise-scale go together"),
-        (("--batch", "256"), "--batch goes with them"),
+        (("--batch-to", "256"), "--batch-to cannot be 256: give a noise scale, too"),
+        (("--noise-scale", "256"), "--noise-scale cannot be 256.0: give a batch size to compare with, too"),
+        (("--batch", "256"), "--batch cannot be 256: give a batch size to compare with, too"),
         (("--batch-to", "256", "--noise-scale", "9"), "give a target"),
         (("--batch-to", "256", "--noise-scale", "-9", "--target", "1.5"), "A noise scale is a number of samples"),
-        (("--batch-to", "0", "--noise-scale", "9", "--target", "1.5"), "A batch size is finite and above 0"),
+        (("--batch-to", "0", "--noise-scale", "9", "--target", "1.5"), "--batch-to cannot be 0: give a number above 0"),
     ],
 )
 def test_mistakes_are_one_sentence(log, capsys, arguments, words):
@@ -81,3 +81,34 @@ def test_a_log_without_a_batch_size_needs_one(tmp_path):
     assert at_batch(status, 256, noise_scale=9.0, own_batch_size=128).at_batch == 128
     with pytest.raises(InputError, match=r"A batch size should be a number, not \[256\]"):
         at_batch(status, [256], noise_scale=9.0, own_batch_size=128)
+
+
+def test_the_answer_of_converge_and_the_function_for_it_say_what_the_command_says(log, capsys):
+    asked = {"target": 1.5, "total_steps": 1000}
+    found = tc.converge(log, **asked, batch_to=1024, noise_scale=1024).at_batch
+    assert found == tc.at_batch(tc.converge(log, **asked), 1024, noise_scale=1024)
+    assert (
+        run(
+            [
+                "converge",
+                str(log),
+                "--target",
+                "1.5",
+                "--total-steps",
+                "1k",
+                "--batch-to",
+                "1k",
+                "--noise-scale",
+                "1024",
+            ]
+        )
+        == 0
+    )
+    assert "at batch 1,000" in capsys.readouterr().out
+    assert tc.converge(log, **asked).at_batch is None
+
+
+def test_a_notebook_shows_both_batches(log):
+    shown = tc.converge(log, target=1.5, batch_to=1024, noise_scale=9).at_batch._repr_html_()
+    assert "1.5 at batch 1,024, in a run at 128" in shown
+    assert "<th>epochs</th>" in shown

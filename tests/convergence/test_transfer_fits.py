@@ -49,7 +49,7 @@ def test_the_family_comes_from_the_file(tmp_path):
 def test_training_and_validation_are_told_apart(tmp_path):
     path = written(tmp_path, TWO + "resnet32,32,T4,val,5e-3,0.6,0.5,33\n")
     assert [fit.b0 for fit in read_fits(path, split="val")] == [5e-3]
-    with pytest.raises(InputError, match=r"rows of train and val: say which with rows \(--rows train\)"):
+    with pytest.raises(InputError, match=r"rows of train and val: say which rows, such as train"):
         read_fits(path)
     with pytest.raises(InputError, match="no rows of split 'test'; it has train, val"):
         read_fits(path, split="test")

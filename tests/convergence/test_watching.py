@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import traincast as tc
 from traincast.convergence.asked import Asked
 from traincast.convergence.logs.follow import LogFollower
 from traincast.convergence.logs.log import Divergence, Log, Series
@@ -230,11 +231,13 @@ def test_rules_are_a_name_a_sign_and_a_number(text, shown):
     "text", ["", "p(target)", "p(target) <= 0.05", "loss > x", "loss > nan", "__import__('os')", "1 < loss"]
 )
 def test_what_is_no_rule_is_told_in_one_sentence(text):
-    with pytest.raises(InputError, match="is no rule to stop by: write one of p\\(target\\), loss, eta_s, slower"):
+    with pytest.raises(InputError, match=r"stop_if cannot be .*: give one of p\(target\), loss, eta_s, slower"):
         read_rule(text)
 
 
-@pytest.mark.parametrize(("text", "needs"), [("p(target) < 0.1", "--target"), ("slower > 2", "--step-s")])
+@pytest.mark.parametrize(
+    ("text", "needs"), [("p(target) < 0.1", "a target"), ("slower > 2", "the expected time of a step")]
+)
 def test_a_rule_needs_what_it_is_about(text, needs):
     assert needs in read_rule(text).lacking(Asked())
     assert read_rule(text).lacking(Asked(target=1.0, step_s=1.0)) is None
@@ -261,17 +264,23 @@ def test_a_rule_on_the_loss_needs_a_loss():
     series = Series(name="acc", metric="accuracy", split="train", steps=STEPS, values=STEPS / 2000)
     status = status_of(Log(path="", format="csv", series=(series,)), Asked())
     rule = StopRule("loss", False, 0.0)
-    assert "add --metric loss" in rule.missing(status)
+    assert "ask for the metric loss" in rule.missing(status)
     assert not rule.holds(status)
 
 
 @pytest.mark.parametrize(
     ("asked", "words"),
-    [({"total_steps": 0}, "steps"), ({"n_epochs": -1}, "epochs"), ({"step_s": 0.0}, "time of a step"),
-     ({"usd_per_hour": -1.0}, "price"), ({"target": float("nan")}, "target")],
+    [({"total_steps": 0}, "total_steps"), ({"n_epochs": -1}, "n_epochs"), ({"step": 0.0}, "step"),
+     ({"usd_per_hour": -1.0}, "usd_per_hour"), ({"target": float("nan")}, "target")],
 )  # fmt: skip
 def test_what_cannot_be_asked_is_told(asked, words):
-    with pytest.raises(InputError, match=words):
+    with pytest.raises(InputError, match=f"{words} cannot be"):
+        tc.converge(log_of(), **asked)
+
+
+@pytest.mark.parametrize("asked", [{"usd_per_hour": -1.0}, {"target": float("nan")}, {"metric": 3}, {"split": "dev"}])
+def test_what_a_callback_cannot_ask_is_told(asked):
+    with pytest.raises(InputError, match=next(iter(asked))):
         Asked(**asked)
 
 
@@ -425,7 +434,7 @@ def test_a_single_batch_does_not_reach_a_target():
 
 def test_a_target_of_a_run_with_loss_and_accuracy_tells_of_which_it_is():
     log = log_of(more=accuracies(RISING).series)
-    told = "The target 0.92 is one of 'loss': --metric accuracy asks for that instead."
+    told = "The target 0.92 is one of 'loss': for an accuracy, ask for that metric."
     assert told in status_of(log, Asked(target=0.92)).remarks
     for asked in (Asked(target=0.92, metric="loss"), Asked(target=0.92, metric="accuracy"), Asked()):
         assert told not in status_of(log, asked).remarks
@@ -434,7 +443,7 @@ def test_a_target_of_a_run_with_loss_and_accuracy_tells_of_which_it_is():
 @pytest.mark.parametrize(("target", "is_told"), [(0.5, True), (92.0, True), (1.7, False), (120.0, False)])
 def test_only_a_target_that_may_be_an_accuracy_asks_which_one_is_meant(target, is_told):
     log = log_of(more=accuracies(RISING).series)
-    told = any("--metric accuracy asks for that" in one for one in status_of(log, Asked(target=target)).remarks)
+    told = any("for an accuracy, ask for that metric" in one for one in status_of(log, Asked(target=target)).remarks)
     assert told is is_told
 
 

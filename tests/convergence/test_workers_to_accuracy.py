@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from traincast.api.time_to_accuracy import time_to_accuracy, workers_chart
+from traincast.api.time_to_accuracy import time_to_accuracy
 from traincast.convergence.transfer.transferred import Estimate
 from traincast.errors import InputError
 from traincast.scaling.optimus import SpeedModel
+from traincast.views.transfer import workers_chart
 
 EPOCHS = Estimate(value=10.0, low=5.0, high=20.0)
 SYNC = SpeedModel(mode="sync", theta=(1.0, 0.0, 4.0, 0.0, 0.0), batch_size=128)

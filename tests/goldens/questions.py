@@ -86,7 +86,14 @@ converge accuracy.csv --epochs 60 --metric accuracy --target 0.93 {--like whole_
 converge cosine.jsonl --total-steps {5000,10000}
 converge loss.csv accuracy.csv --target 2.1
 converge diverged.csv --total-steps 100
+converge loss.csv --total-steps 10000 {--format csv --column train_loss=train_loss,--price 0 --step-s 0.4,--like loss.csv}
+converge loss.csv --total-steps {-5,9000 --epochs 9 --steps-per-epoch 100,9000 --epochs 9 --steps-per-epoch 1000}
 converge {nowhere.csv,loss.csv --metric f1}
+
+transfer sizes.csv --predict {depth=26,depth=32} --epochs 90 --steps-per-epoch 100
+transfer sizes.csv --predict num_layers=26 --family thin --total-steps 9000 --steps-per-epoch 100 --workers 1-8 --servers 2,4 --optimus {paper-async,paper-sync --batch 128}
+transfer logs.csv --predict depth=26 --split {train --target 0.9,validation}
+transfer sizes.csv --predict {depth=0,width=3 --epochs 9}
 
 simulate jobs.csv --cluster 1x4xT4 --policy {fifo,srtf,drf,tiresias,optimus,gavel,pollux,traincast}
 simulate jobs.csv --cluster 2x4xT4 --policy fifo,traincast --interval {0,30} --restart 10

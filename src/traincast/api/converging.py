@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
-from traincast.errors import InputError
+from traincast.errors import InputError, ParameterError, quoted
+from traincast.options import catalog as o
+from traincast.options.question import question
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from traincast.convergence.asked import Asked
+    from traincast.convergence.at_batch import AtBatch
     from traincast.convergence.curves.curve import Curve
-    from traincast.convergence.curves.schedule import LearningRate
     from traincast.convergence.logs.log import Log
     from traincast.convergence.logs.reading import Reading
     from traincast.convergence.watching import Status
@@ -21,13 +25,14 @@ if TYPE_CHECKING:
 _S_PER_H = 3600.0
 
 
+@question
 def fit_curve(
     steps: ArrayLike,
     losses: ArrayLike,
-    family: str = "auto",
+    family: o.CurveFamily = "auto",
     *,
-    total_steps: float | None = None,
-    learning_rate: LearningRate | None = None,
+    total_steps: o.TotalSteps = None,
+    learning_rate: o.Rates = None,
     metric: str | None = None,
     like: Sequence[tuple[ArrayLike, ArrayLike]] = (),
 ) -> Curve:
@@ -50,86 +55,76 @@ def fit_curve(
     return continue_like(steps, losses, like, total_steps=total_steps, metric=kind)
 
 
+@question
 def converge(
     log: Log | str | Path,
     *,
-    metric: str | None = None,
-    split: str | None = None,
-    target: float | None = None,
-    family: str = "auto",
-    total_steps: float | None = None,
-    n_epochs: float | None = None,
-    learning_rate: LearningRate | None = None,
-    step: Forecast | float | None = None,
-    usd_per_hour: float | None = None,
-    like: Sequence[Log | str | Path] = (),
-    relation_from: Sequence[Log | str | Path] = (),
+    step: o.StepTime = None,
+    batch_to: o.BatchTo = None,
+    noise_scale: o.NoiseScale = None,
+    batch_size: o.LoggedBatch = None,
     reading: Mapping[str, Any] | None = None,
+    **options: Unpack[o.CurveOptions],
 ) -> Status:
     """Continues a series of a log: the metric that is named, else the validation loss, else the training loss.
 
     The length of the run is `total_steps`, or `n_epochs` of the log's steps, or what the log says. The pace is that of
-    the log's clock, unless `step` gives a forecast, or seconds. `usd_per_hour` is of all devices together. `like` are
-    logs of earlier whole runs of the same kind: the run is continued as they went.
+    the log's clock, unless `step` gives a forecast, or seconds. `usd_per_hour` is for all devices together. `like` are
+    logs of earlier whole runs of the same kind: the run is continued as they went. `reading` are options of `read_log`.
 
     An accuracy that the log lacks, or has less than eight times, is told from its loss: by the pairs of both that it
     has and by those of the runs in `relation_from` (logs, or files with one run or several). Where a log counts epochs
     and nothing else, steps are epochs.
+
+    `batch_to`, with the `noise_scale` of the gradient, asks when the target is reached at that batch size (`at_batch`
+    of the answer); `batch_size` is the run's own, where its log does not say it.
     """
-    from traincast.api.logs import read_log
-    from traincast.convergence.asked import Asked, length_for, series_for
-    from traincast.convergence.counting import count
-    from traincast.convergence.curves.points import FEWEST, clean
-    from traincast.convergence.from_loss import relation_for
+    from traincast.api.logs import read_log, reading_of
+    from traincast.convergence.at_batch import at_batch as at_other_batch
     from traincast.convergence.logs.log import Log
-    from traincast.convergence.logs.reading import Reading
     from traincast.convergence.watching import status_of
 
-    how = {"metric": metric, **_reading(reading)}
+    _check_batches(batch_to, noise_scale, batch_size)
+    how = {"metric": options["metric"], **_reading(reading)}
     known = log if isinstance(log, Log) else read_log(log, **how)
     run, _ = how.pop("run", None), how.pop("on_progress", None)
-    siblings, others = (other_logs(some, log, Reading(**how), run) for some in (like, relation_from))
-    step_s, step_log_sd, usd = _expected(step, usd_per_hour, known)
-    asked = Asked(
-        metric=metric,
-        split=split,
-        target=target,
-        total_steps=total_steps,
-        n_epochs=n_epochs,
-        learning_rate=learning_rate,
-        family=family,
-        step_s=step_s,
-        step_log_sd=step_log_sd,
-        prefers_clock=step is None,
-        usd_per_hour=usd,
-        like=siblings,
-        relation_from=others,
-    )
-    # What a run that is watched may still write is told here: too few points, and the steps of an epoch.
-    if relation_for(known, asked) is None:
-        series = series_for(known, asked)
-        if series.divergence is not None and len(series) < FEWEST:
-            since = f"{known.unit} {count(series.divergence.first_step, known.unit)}"
-            raise InputError(
-                f"'{series.name}' of '{known.path}' is not finite since {since}: it diverged before there were the "
-                f"{FEWEST} points that a curve needs."
-            )
-        clean(series.steps, series.values)
-    if n_epochs is not None and length_for(known, asked) is None:
-        raise InputError(
-            f"'{known.path}' counts steps and does not say how many an epoch has: give the length in steps, or the "
-            "steps of an epoch."
-        )
-    return status_of(known, asked)
+    own = asked_of(options, log, reading_of(**how), run)
+    step_s, step_log_sd, usd = _expected(step, options["usd_per_hour"], known)
+    asked = replace(own, step_s=step_s, step_log_sd=step_log_sd, usd_per_hour=usd, prefers_clock=step is None)
+    _check_answerable(known, asked)
+    found = status_of(known, asked)
+    if batch_to is None or noise_scale is None:
+        return found
+    return replace(found, at_batch=at_other_batch(found, batch_to, noise_scale=noise_scale, own_batch_size=batch_size))
 
 
-def other_logs(
+@question
+def at_batch(status: Status, batch_size: float, *, noise_scale: float, own_batch_size: float | None = None) -> AtBatch:
+    """When a run reaches its target at another batch size, with a learning rate that follows Pollux' law.
+
+    `status` is an answer of `converge` with a target, `noise_scale` that of the gradient in samples, `own_batch_size`
+    that of the run where its log does not say it.
+    """
+    from traincast.convergence.at_batch import at_batch as at_other_batch
+
+    return at_other_batch(status, batch_size, noise_scale=noise_scale, own_batch_size=own_batch_size)
+
+
+def asked_of(options: Mapping[str, Any], log: Log | str | Path, reading: Reading, run: str | None) -> Asked:
+    """What is asked of a log, with the logs of the other runs that it names."""
+    from traincast.convergence.asked import Asked
+
+    of_curve = {name: options[name] for name in o.CurveOptions.__annotations__}
+    for name in ("like", "relation_from"):
+        of_curve[name] = _other_logs(options[name], log, reading, run)
+    return Asked(**of_curve)
+
+
+def _other_logs(
     some: Sequence[Log | str | Path], log: Log | str | Path, reading: Reading, run: str | None
 ) -> tuple[Log, ...]:
     """All runs of these files, but not the one that is asked about."""
-    from traincast.convergence.given import several
-
-    return tuple(one for other in several("The logs of other runs", some) for one in _others(other, log, reading, run))
+    return tuple(one for other in some for one in _others(other, log, reading, run))
 
 
 def _others(other: Log | str | Path, log: Log | str | Path, reading: Reading, run: str | None) -> list[Log]:
@@ -148,6 +143,38 @@ def _others(other: Log | str | Path, log: Log | str | Path, reading: Reading, ru
     return found
 
 
+def _check_batches(batch_to: float | None, noise_scale: float | None, batch_size: float | None) -> None:
+    if batch_to is None and noise_scale is not None:
+        raise ParameterError("noise_scale", noise_scale, "give a batch size to compare with, too")
+    if batch_to is None and batch_size is not None:
+        raise ParameterError("batch_size", batch_size, "give a batch size to compare with, too")
+    if batch_to is not None and noise_scale is None:
+        raise ParameterError("batch_to", batch_to, "give a noise scale, too")
+
+
+def _check_answerable(log: Log, asked: Asked) -> None:
+    """What a run that is watched may still write is told here: too few points, and the steps of an epoch."""
+    from traincast.convergence.asked import length_for, series_for
+    from traincast.convergence.counting import count
+    from traincast.convergence.curves.points import FEWEST, clean
+    from traincast.convergence.from_loss import relation_for
+
+    if relation_for(log, asked) is None:
+        series = series_for(log, asked)
+        if series.divergence is not None and len(series) < FEWEST:
+            since = f"{log.unit} {count(series.divergence.first_step, log.unit)}"
+            raise InputError(
+                f"'{series.name}' of '{log.path}' is not finite since {since}: it diverged before there were the "
+                f"{FEWEST} points that a curve needs."
+            )
+        clean(series.steps, series.values)
+    if asked.n_epochs is not None and length_for(log, asked) is None:
+        raise InputError(
+            f"'{log.path}' counts steps and does not say how many an epoch has: give the length in steps, or the "
+            "steps of an epoch."
+        )
+
+
 def _reading(reading: Mapping[str, Any] | None) -> dict[str, Any]:
     """How the log is to be read: options of `read_log`."""
     import inspect
@@ -155,8 +182,8 @@ def _reading(reading: Mapping[str, Any] | None) -> dict[str, Any]:
     from traincast.api.logs import read_log
 
     known = [name for name in inspect.signature(read_log).parameters if name != "path"]
-    if reading is not None and not (isinstance(reading, Mapping) and set(reading) <= set(known)):
-        raise InputError(f"reading= should have options of read_log ({', '.join(known)}), not {reading!r}.")
+    if reading is not None and not set(reading) <= set(known):
+        raise InputError(f"reading= should have options of read_log ({', '.join(known)}), not {quoted(reading)}.")
     return dict(reading or {})
 
 
@@ -164,13 +191,10 @@ def _expected(
     step: Forecast | float | None, usd_per_hour: float | None, log: Log
 ) -> tuple[float | None, float, float | None]:
     """Seconds of what the log counts, steps or epochs, how sure they are, and the price of an hour."""
-    from traincast.convergence.given import number
     from traincast.lognormal import log_sd_of
 
-    if step is None:
-        return None, 0.0, usd_per_hour
-    if isinstance(step, int | float) or not hasattr(step, "step_s"):
-        return number("The time of a step", step), 0.0, usd_per_hour
+    if step is None or isinstance(step, int | float):
+        return step, 0.0, usd_per_hour
     what = "epoch_s" if log.counts_epochs else "step_s"
     expected_s = getattr(step, what)
     if expected_s is None:

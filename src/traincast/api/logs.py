@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
-from traincast.errors import InputError
+from traincast.options import catalog as o
+from traincast.options.question import question
 
 if TYPE_CHECKING:
     from traincast.convergence.logs.log import Log
+    from traincast.convergence.logs.reading import Reading
 
 Progress = Callable[[float], None]  # the fraction that is read
 
 
+@question
 def read_log(
     path: str | Path,
     *,
-    format: str | None = None,
-    pattern: str | None = None,
-    columns: Mapping[str, str] | None = None,
-    steps_per_epoch: float | None = None,
-    run: str | None = None,
-    metric: str | None = None,
+    run: o.OneRun = None,
+    metric: o.Metric = None,
     on_progress: Progress | None = None,
+    **how: Unpack[o.ReadingOptions],
 ) -> Log:
     """What a run has logged so far: series over one global step, and remarks about what was repaired or left out.
 
@@ -34,23 +34,18 @@ def read_log(
     `metric` is the name of a column, or a part of it, that is read as a metric though we do not know it.
     """
     from traincast.convergence import given
-    from traincast.convergence.logs.reading import Reading, read_runs
+    from traincast.convergence.logs.reading import read_runs
 
-    words = {"A format": format, "A pattern": pattern, "A run": run, "A metric": metric}
-    for what, value in words.items():
-        if value is not None:
-            given.word(what, value)
     given.path("A log", path)
-    _check(columns, steps_per_epoch)
-    reading = Reading(format=format, pattern=pattern, columns=columns, steps_per_epoch=steps_per_epoch, metric=metric)
-    return read_runs(path, reading, on_progress).chosen(run)
+    return read_runs(path, reading_of(metric=metric, **how), on_progress).chosen(run)
 
 
+@question
 def read_logs(
     path: str | Path,
     *,
     columns: Mapping[str, str] | None = None,
-    steps_per_epoch: float | None = None,
+    steps_per_epoch: o.StepsPerEpoch = None,
     on_progress: Progress | None = None,
 ) -> dict[str, Log]:
     """The logs of a file with several runs, told apart by a column such as 'run' or 'curve_id'.
@@ -58,21 +53,16 @@ def read_logs(
     `columns` may say which one, or which ones together: {"run": "n_gpus,batch"}. A file of one run has it under "".
     """
     from traincast.convergence import given
-    from traincast.convergence.logs.reading import Reading, read_runs
+    from traincast.convergence.logs.reading import read_runs
 
     given.path("A log", path)
-    _check(columns, steps_per_epoch)
-    runs = read_runs(path, Reading(columns=columns, steps_per_epoch=steps_per_epoch), on_progress)
+    runs = read_runs(path, reading_of(columns=columns, steps_per_epoch=steps_per_epoch), on_progress)
     return {name: runs.log(name) for name in runs.sheets}
 
 
-def _check(columns: Mapping[str, str] | None, steps_per_epoch: float | None) -> None:
-    from traincast.convergence import given
+@question
+def reading_of(*, metric: o.Metric = None, **how: Unpack[o.ReadingOptions]) -> Reading:
+    """How logs are to be read, checked."""
+    from traincast.convergence.logs.reading import Reading
 
-    if columns is not None and not (
-        isinstance(columns, Mapping)
-        and all(isinstance(meant, str) and isinstance(name, str) for meant, name in columns.items())
-    ):
-        raise InputError(f"columns= should map what is meant to a column's name, {{'step': 'it'}}, not {columns!r}.")
-    if steps_per_epoch is not None:
-        given.number("steps_per_epoch", steps_per_epoch)
+    return Reading(metric=metric, **how)

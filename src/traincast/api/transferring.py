@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from traincast.errors import InputError
+from traincast.errors import InputError, ParameterError
+from traincast.options import catalog as o
+from traincast.options.question import question
 
 if TYPE_CHECKING:
     from traincast.convergence.transfer.runs import KnownRun
     from traincast.convergence.transfer.study import Study
+    from traincast.convergence.transfer.workers_curve import WorkersCurve
+
+_USUAL_SERVERS = (2, 4)
+_USUAL_SPEEDS = "paper-async"
 
 
+@question
 def transfer(
-    runs: str | Path,
-    size: int,
+    runs: o.TableOfRuns,
+    size: o.Size,
     *,
-    by: str = "depth",
-    family: str | None = None,
-    rows: str | None = None,
-    split: str = "train",
-    target: float | None = None,
-    metric: str = "accuracy",
-    total_steps: float | None = None,
-    n_epochs: float | None = None,
-    steps_per_epoch: float | None = None,
+    by: o.SizeColumn = "depth",
+    family: o.ModelFamily = None,
+    rows: o.Rows = None,
+    split: o.LossSplit = "train",
+    target: o.Target = None,
+    metric: o.TargetMetric = "accuracy",
+    total_steps: o.TotalSteps = None,
+    n_epochs: o.RunEpochs = None,
+    steps_per_epoch: o.StepsPerEpoch = None,
+    workers: o.TimedWorkers = None,
+    servers: o.TimedServers = None,
+    optimus: o.TimedBy = None,
+    batch_size: o.TimedBatch = None,
 ) -> Study:
     """Parameters, curve and epochs to a target of a model of that size, and how wrong that is for models that ran.
 
@@ -33,30 +45,18 @@ def transfer(
     hardware, and either b0, b1, b2 and epochs, or a log. From logs, the loss of `split` is fitted, and `target` counts
     the epochs until `metric` is there. `rows` chooses by the table's own column `split`. The curve is as long as
     `total_steps`, or `n_epochs` of `steps_per_epoch`, or the longest log.
+
+    `workers` asks for the time to the target by numbers of workers and of parameter `servers` (2 and 4), at the speeds
+    of `optimus`: "paper-async", "paper-sync" with a global `batch_size`, or a CSV file.
     """
     from traincast.convergence import given
-    from traincast.convergence.logs.log import SPLITS
     from traincast.convergence.transfer.fits import DEPTH
     from traincast.convergence.transfer.runs import Wanted, read_known_runs
     from traincast.convergence.transfer.study import study
 
-    whole = given.number("The size that is asked for", size)
-    if not (1 <= whole <= given.MOST and whole.is_integer()):
-        raise InputError(
-            f"The size that is asked for should be a whole number from 1 to {given.MOST:g}, not {whole:g}."
-        )
-    words = {"by": by, "split": split, "metric": metric, "family": family, "rows": rows}
-    for name, value in words.items():
-        if value is not None or name in ("by", "split", "metric"):
-            given.word(name, value)
-    if split not in SPLITS:
-        raise InputError(f"There is no split '{split}': choose {', '.join(SPLITS)}.")
-    lengths = {"total_steps": total_steps, "n_epochs": n_epochs, "steps_per_epoch": steps_per_epoch}
-    for name, length in lengths.items():
-        if length is not None:
-            given.above_0(name, length)
-    if target is not None and not math.isfinite(given.number("A target", target)):
-        raise InputError(f"A target is a finite number, not {target}.")
+    for name, value in (("servers", servers), ("optimus", optimus), ("batch_size", batch_size)):
+        if workers is None and value is not None:
+            raise ParameterError(name, value, "it is about the time by workers: give numbers of these, too")
     column = by.strip().lower()
     is_depth = column in DEPTH
     wanted = Wanted(split=split, target=target, metric=metric, steps_per_epoch=steps_per_epoch)
@@ -64,7 +64,34 @@ def transfer(
     if target is not None and all(run.loss is None for run in known):
         raise InputError(f"A target counts epochs in logs, and '{runs}' has none: leave it out, or add a column log.")
     length = _length(known, total_steps, n_epochs, runs)
-    return study(known, int(whole), total_steps=length, family=family, size_name="layers" if is_depth else by)
+    found = study(known, size, total_steps=length, family=family, size_name="layers" if is_depth else by)
+    if workers is None:
+        return found
+    times = _times(found, workers, servers or _USUAL_SERVERS, optimus or _USUAL_SPEEDS, batch_size)
+    return replace(found, workers=times)
+
+
+def _times(
+    found: Study, workers: Sequence[int], servers: Sequence[int], speeds: str, batch_size: int | None
+) -> tuple[WorkersCurve, ...]:
+    """Predicted epochs, times the steps of an epoch, at the speed of so many workers and servers."""
+    from traincast.api.time_to_accuracy import time_to_accuracy
+    from traincast.scaling.optimus_times import speed_model
+
+    epochs = found.predicted.estimates.get("epochs")
+    if epochs is None:
+        raise InputError(
+            "The time by workers needs epochs to the target of 2 models or more: a column epochs, or a target."
+        )
+    if found.steps_per_epoch is None:
+        raise InputError("The time by workers needs the steps of an epoch: give them.")
+    return time_to_accuracy(
+        epochs,
+        speed_model(speeds, batch_size)[0],
+        steps_per_epoch=found.steps_per_epoch,
+        n_workers=list(workers),
+        n_servers=list(servers),
+    )
 
 
 def _length(known: tuple[KnownRun, ...], total_steps: float | None, n_epochs: float | None, runs: str | Path) -> float:

@@ -46,8 +46,8 @@ class CommandLine:
     outputs: frozenset[str] = frozenset(_OUTPUTS)
 
     def options_of(self, question: Callable[..., Any]) -> dict[str, Any]:
-        """Those of one question, where a command has several."""
-        return {one.name: self.options[one.name] for one in declared(question)}
+        """Those of one question that can be typed, where a command has several."""
+        return {one.name: self.options[one.name] for one in declared(question) if one.name in self.options}
 
     @property
     def typed(self) -> frozenset[str]:
@@ -84,7 +84,7 @@ def command(
     beside = () if own is None else declared(own)
 
     def decorate(answer: Callable[[CommandLine], None]) -> Callable[..., None]:
-        flags = {one.name: one.flag for one in (*asked, *beside)}
+        flags = {one.name: _called(one) for one in (*asked, *beside)}
 
         def run(context: typer.Context, **values: Any) -> None:
             line = CommandLine(
@@ -114,6 +114,11 @@ def command(
     return decorate
 
 
+def _called(one: Declared) -> str:
+    """What a sentence calls it."""
+    return one.option.metavar or one.name if one.option.is_argument else one.flag
+
+
 def _parameter(one: Declared) -> inspect.Parameter:
     """As typer reads it."""
     kwargs: dict[str, Any] = {"help": one.option.help, "metavar": one.option.metavar}
@@ -132,6 +137,8 @@ def _parameter(one: Declared) -> inspect.Parameter:
 
 def _read(one: Declared, value: Any) -> Any:
     """What was typed as what it means; typer itself would tell its own story of a mistake."""
+    if one.is_mapping:
+        return dict(one.read(text) for text in value or ()) or None
     return one.read(value) if one.option.typed is not None and isinstance(value, str) else value
 
 
@@ -140,7 +147,7 @@ def _typed_as(one: Declared) -> Any:
     kinds = [part.strip() for part in type_text(one.type).split(" | ")]
     is_optional = "None" in kinds
     several = next((kind for kind in kinds if kind.startswith(("Sequence[", "list["))), None)
-    if several is not None and one.option.typed is None:
+    if one.is_mapping or (several is not None and one.option.typed is None):
         return list[str] | None if is_optional else list[str]
     kind: Any = next((_SIMPLE[name] for name in kinds if name in _SIMPLE), str) if one.option.typed is None else str
     return kind | None if is_optional else kind

@@ -7,30 +7,20 @@ import re
 import sys
 from pathlib import PurePath
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import typer
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from traincast.convergence.watch_loop import Display
     from traincast.convergence.watching import Status
 
 _MOST_REMARKS = 4
 _N_PLACES = 120
 _MOST_POINTS = 400
 _LEAST_ROWS, _MOST_ROWS = 4, 12  # of the chart
-
-
-class Display(Protocol):
-    """Where updates go. What is told beside them (waiting, the end) is a sentence."""
-
-    def update(self, status: Status) -> None: ...
-    def tell(self, sentence: str) -> None: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None: ...
 
 
 def display_for(*, as_json: bool, once: bool) -> Display:

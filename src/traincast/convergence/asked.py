@@ -9,21 +9,23 @@ import numpy as np
 from traincast.convergence import given
 from traincast.convergence.counting import count, counted
 from traincast.convergence.curves.curve import Curve
-from traincast.convergence.curves.fit import Kind, check_family, continue_like, fit_curve
+from traincast.convergence.curves.fit import Kind, continue_like, fit_curve
 from traincast.convergence.curves.points import FEWEST
 from traincast.convergence.curves.schedule import LearningRate, read_schedule
 from traincast.convergence.logs.log import Log, Series, check_split
 from traincast.convergence.logs.names import has_top, is_known, is_loss, metric_of
 from traincast.errors import InputError
 
-_LONGEST_S = 1e9  # of a step: 30 years
 _DEAREST_USD = 1e9
 _SAME_LENGTH = 0.02  # lengths that differ by less are the same: the last batch of an epoch may be left out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A question about a run. What is None is taken from its log, or not asked."""
+    """A question about a run. What is None is taken from its log, or not asked.
+
+    Public functions have checked their arguments one by one; of those of callbacks this is the only check.
+    """
 
     metric: str | None = None
     split: str | None = None
@@ -40,19 +42,13 @@ class Asked:
     relation_from: tuple[Log, ...] = ()  # runs that tell how accuracy follows from loss
 
     def __post_init__(self) -> None:
-        for name, value, most in (
-            ("The total number of steps", self.total_steps, given.MOST),
-            ("The number of epochs", self.n_epochs, given.MOST),
-            ("The time of a step", self.step_s, _LONGEST_S),
-        ):
-            if value is not None:
-                given.above_0(name, value, most=most)
-        if self.usd_per_hour is not None and not 0 <= given.number("A price", self.usd_per_hour) <= _DEAREST_USD:
-            raise InputError(f"A price should be from 0 to {_DEAREST_USD:g} USD an hour, not {self.usd_per_hour:g}.")
-        if self.target is not None and not np.isfinite(given.number("A target", self.target)):
-            raise InputError(f"A target is a finite number, not {self.target}.")
+        usd, target = self.usd_per_hour, self.target
+        if usd is not None and not 0 <= given.number("usd_per_hour", usd) <= _DEAREST_USD:
+            raise InputError(f"usd_per_hour should be from 0 to {_DEAREST_USD:g}, not {usd:g}.")
+        if target is not None and not np.isfinite(given.number("target", target)):
+            raise InputError(f"target should be a finite number, not {target}.")
         if self.metric is not None:
-            given.word("A metric", self.metric)
+            given.word("metric", self.metric)
         if self.split is not None:
             check_split(self.split)
         if isinstance(self.learning_rate, str):
@@ -65,10 +61,9 @@ class Asked:
         if self.relation_from and (wanted is None or wanted.metric != "accuracy"):
             other = "no metric" if self.metric is None else f"'{self.metric}'"
             raise InputError(
-                f"Logs of a relation (--relation-from) tell an accuracy from a loss, and {other} is asked for: ask for "
-                "--metric accuracy."
+                f"The logs of relation_from tell an accuracy from a loss, and {other} is asked for: ask for the metric "
+                "accuracy."
             )
-        check_family(self.family)
         if self.family == "optimus" and self.learning_rate is not None:
             raise InputError("The law of Optimus knows no learning rate: leave it out, or take the family auto.")
 
@@ -131,11 +126,11 @@ def about(log: Log, series: Series, asked: Asked) -> tuple[str, ...]:
         and series.metric != "accuracy"
         and _may_be_accuracy(log, asked.target)
     ):
-        told.append(f"The target {asked.target:g} is one of '{series.name}': --metric accuracy asks for that instead.")
+        told.append(f"The target {asked.target:g} is one of '{series.name}': for an accuracy, ask for that metric.")
     parts = _parts_of_loss(log, asked)
     if len(parts) > 1:
         others = ", ".join(parts[1:])
-        told.append(f"The loss is logged in parts: '{series.name}' is shown, and --metric names another ({others}).")
+        told.append(f"The loss is logged in parts: '{series.name}' is shown; other metrics: {others}.")
     if not is_known(series.metric):
         told.append(f"'{series.metric}' is taken to be better when lower.")
     return tuple(told)

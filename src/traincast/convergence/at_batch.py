@@ -26,6 +26,18 @@ class AtBatch:
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
+    def _repr_html_(self) -> str:
+        from traincast.report.notebook import to_notebook
+        from traincast.units import shown_or_never
+
+        rows = [
+            (name, *(shown_or_never(value, lambda count: f"{count:,.4g}") for value in (found.p50, *found.ends)))
+            for name, found in (("steps", self.steps), ("epochs", self.epochs))
+            if found is not None
+        ]
+        title = f"{self.target:g} at batch {self.batch_size:,.0f}, in a run at {self.at_batch:,.0f}"
+        return to_notebook(title, rows, header=("", "p50", "p10", "p90"))
+
 
 def at_batch(status: Status, batch_size: float, *, noise_scale: float, own_batch_size: float | None = None) -> AtBatch:
     """When a run reaches its target at another batch size, with a learning rate that follows (see batch_efficiency)."""

@@ -1,4 +1,4 @@
-"""What a caller gives, as what it should be: a number, a word, a path, several of them. Else a sentence says so."""
+"""What a caller gives, as what it should be, where no signature declares that. Else a sentence says so."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,28 +48,19 @@ def word(what: str, value: object) -> str:
     return value
 
 
-def path(what: str, value: object) -> Path:
+def path(what: str, value: str | os.PathLike[str]) -> Path:
     """Of a file that may or may not be there."""
-    if not isinstance(value, str | os.PathLike) or isinstance(found := os.fspath(value), bytes):
-        raise _wrong(what, "the path of a file", value)
-    if not found:
+    found = Path(value)
+    if not os.fspath(value):
         raise InputError(f"{what} should be the path of a file, and it is empty.")
     try:
-        Path(found).stat()
+        found.stat()
     except FileNotFoundError:
-        return Path(found)
-    except (OSError, ValueError) as error:  # a name that is too long, a folder that may not be entered, a null byte
+        return found
+    except (OSError, ValueError) as error:  # a name that is too long, a folder that may not be entered
         why = getattr(error, "strerror", None) or error
         raise InputError(f"{what} {_shown(value)} cannot be read: {why}.") from None
-    return Path(found)
-
-
-def several(what: str, values: object) -> tuple[Any, ...]:
-    """The elements of a list or the like, which a word is not."""
-    if isinstance(values, str | bytes | os.PathLike | Mapping) or not isinstance(values, Iterable):
-        raise _wrong(what, "a list", values)
-    _check_length(what, values)
-    return tuple(islice(values, _MOST_VALUES))
+    return found
 
 
 def floats(what: str, values: object) -> Floats:

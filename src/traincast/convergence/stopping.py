@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from traincast.convergence.asked import Asked
 from traincast.convergence.logs.names import is_loss
 from traincast.convergence.watching import Status
-from traincast.errors import InputError
+from traincast.errors import ParameterError
 
 NAMES = ("p(target)", "loss", "eta_s", "slower")
 N_IN_A_ROW = 3
@@ -43,11 +43,11 @@ class StopRule:
         return math.inf if status.series.divergence is not None else status.value
 
     def lacking(self, asked: Asked) -> str | None:
-        """The option without which the rule can never hold, whatever is logged; None where nothing lacks."""
+        """What is not asked without which the rule can never hold, whatever is logged; None where nothing lacks."""
         if self.name == "p(target)" and asked.target is None:
-            return f"--stop-if '{self}' needs a --target."
+            return f"The rule '{self}' needs a target."
         if self.name == "slower" and asked.step_s is None:
-            return f"--stop-if '{self}' needs the expected time of a step: give --step-s."
+            return f"The rule '{self}' needs the expected time of a step."
         return None
 
     def may_come(self, status: Status, asked: Asked) -> bool:
@@ -62,17 +62,17 @@ class StopRule:
         """Why the rule cannot hold, as far as the log tells so far; None where it can."""
         if self.name == "loss" and not is_loss(status.series.metric):
             return (
-                f"--stop-if '{self}' is about a loss, and '{status.series.name}' is watched, a {status.series.metric}: "
-                "add --metric loss."
+                f"The rule '{self}' is about a loss, and '{status.series.name}' is watched, which is none: ask for the "
+                "metric loss."
             )
         if self.name == "eta_s" and status.total_steps is None:
             return (
-                f"--stop-if '{self}' needs the length of the run, and '{status.log.path}' does not say it: give "
-                "--total-steps or --epochs."
+                f"The rule '{self}' needs the length of the run, and '{status.log.path}' does not say it: give its "
+                "steps or epochs."
             )
         needed = {"eta_s": status.speed, "slower": status.pace}
         if self.name in needed and needed[self.name] is None:
-            return f"--stop-if '{self}' needs a clock, and less than three rows of '{status.log.path}' have a time."
+            return f"The rule '{self}' needs a clock, and less than three rows of '{status.log.path}' have a time."
         return None
 
     def holds(self, status: Status) -> bool:
@@ -88,12 +88,11 @@ def read_rule(text: str) -> StopRule:
     """A rule as it is typed."""
     match = _RULE.fullmatch(text)
     if match is None:
-        raise InputError(
-            f"'{text}' is no rule to stop by: write one of {', '.join(NAMES)}, then < or >, then a number, such as "
-            "'p(target) < 0.05'."
+        raise ParameterError(
+            "stop_if", text, f"give one of {', '.join(NAMES)}, then < or >, then a number, such as 'p(target) < 0.05'"
         )
     name = re.sub(r"\s", "", match["name"])
     limit = float(match["limit"])
     if name == "p(target)" and not 0 <= limit <= 1:
-        raise InputError(f"--stop-if '{text}': a probability is between 0 and 1, not {limit:g}; 5 % is 0.05.")
+        raise ParameterError("stop_if", text, "a probability is between 0 and 1, and 5 % is 0.05")
     return StopRule(name, match["sign"] == "<", limit)

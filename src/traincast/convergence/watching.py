@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from traincast.convergence.logs.log import Divergence, Log, Series
 from traincast.convergence.pace import Pace, pace_of
 from traincast.convergence.settled import NOTHING_SETTLED, Settled, is_at_end, settled_in, smoothed
 from traincast.estimate import Estimate
+
+if TYPE_CHECKING:
+    from traincast.convergence.at_batch import AtBatch
 
 _S_PER_H = 3600.0
 _LOST = 3  # rows that are not finite: one may be a step that was skipped
@@ -60,6 +63,7 @@ class Status:
     spent_usd: float | None = None
     expected_step_s: float | None = None  # as forecast, before the run
     silent_s: float = 0.0  # how long ago the last row was written
+    at_batch: AtBatch | None = None  # when the target is reached at another batch size, where that is asked
 
     @property
     def progress(self) -> float | None:
@@ -146,6 +150,7 @@ class Status:
             "n_restarts": len(self.log.restarts),
             "warnings": list(self.warnings),
             "remarks": list(self.remarks),
+            "at_batch": None if self.at_batch is None else self.at_batch.to_dict(),
         }
 
     def _repr_html_(self) -> str:

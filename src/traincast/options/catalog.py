@@ -1,5 +1,6 @@
 """All options by name, for signatures: `from traincast.options import catalog as o`, then `batch_size: o.BatchSize`."""
 
+from traincast.options.curves import *  # noqa: F403
 from traincast.options.model import *  # noqa: F403
 from traincast.options.plan import *  # noqa: F403
 from traincast.options.run import *  # noqa: F403

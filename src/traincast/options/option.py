@@ -65,6 +65,11 @@ class Declared:
         """The type as it would be written: 'int | None'."""
         return type_text(self.type)
 
+    @property
+    def is_mapping(self) -> bool:
+        """On a command line it is repeated, each time with a name and its value."""
+        return self.type_text.startswith("Mapping[")
+
     def read(self, text: str) -> Any:
         """The value that somebody typed."""
         typed = self.option.typed

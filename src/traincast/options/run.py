@@ -163,7 +163,8 @@ Metric = Annotated[
     str | None,
     Option(
         label="Metric",
-        help="What the target is of: loss, accuracy, f1 or a column's name.",
+        help="Metric of curve and target: loss, accuracy, f1 or a column's name. Default: a loss.",
+        shows_default=False,
         is_on_page=False,
         job="target.metric",
     ),

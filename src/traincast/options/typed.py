@@ -104,6 +104,31 @@ def count(text: str) -> int:
     return int(value)
 
 
+def amount(text: str) -> float:
+    """As a count; also one that is not whole, such as 1.5 epochs."""
+    try:
+        return count(text)
+    except ValueError:
+        return _finite(text)
+
+
+def named(text: str) -> tuple[str, str]:
+    """step=it: two words, both there."""
+    name, _, value = (part.strip() for part in text.partition("="))
+    if not (name and value):
+        raise ValueError(text)
+    return name, value
+
+
+def size_of(text: str) -> tuple[str, int]:
+    """depth=50: a column, and a whole number from 1."""
+    name, value = named(text)
+    size = count(value)
+    if size < 1:
+        raise ValueError(text)
+    return name, size
+
+
 def whole_numbers(text: str) -> list[int]:
     """1,2,4,8 or 1-20: each once, ascending; a range has both its ends."""
     found: set[int] = set()
@@ -161,6 +186,9 @@ SHARE = Typed(share, "a share", "5% or 0.05")
 PROBABILITY = Typed(share, "a share", "90% or 0.9")
 ACCURACY = Typed(accuracy, "an accuracy", "0.92 or 92%")
 COUNT = Typed(count, "a whole number", "1281167, 300B or 15T")
+AMOUNT = Typed(amount, "a number", "90, 1.5 or 300k")
+MEANING = Typed(named, "a meaning and a column's name", "step=it")
+SIZE_OF = Typed(size_of, "a column and a whole number from 1", "depth=50")
 WHOLE_NUMBERS = Typed(whole_numbers, "a list of whole numbers from 1", "1,2,4,8 or 1-8", as_typed)
 NUMBERS_IN_ORDER = Typed(in_order, "a whole number or a list of them", "128, or 32,64,128")
 DOUBLING = Typed(doubling, "a range of whole numbers from 1", "128:1024 or 128,192,256")

@@ -37,6 +37,9 @@ def _right(value: object, kinds: list[str]) -> str:
         return "a smaller number"
     if is_number and "float" in kinds:
         return f"a number from {_SMALLEST:g} to {_LARGEST:g}"
+    if isinstance(value, str) and "str" in kinds:
+        is_long = len(value) > _LONGEST_TEXT
+        return f"at most {_LONGEST_TEXT:,} letters" if is_long else "text without null characters or half characters"
     return " or ".join(_words(kind) for kind in kinds)
 
 
@@ -52,13 +55,17 @@ class _WrongKindError(Exception):
 def _plain(value: Any, kind: str) -> Any:
     head, _, items = kind.partition("[")
     if head in ("Sequence", "Iterable"):
-        if isinstance(value, (str, bytes, Mapping)) or not (isinstance(value, Iterable) and isinstance(value, Sized)):
+        if not _is_list(value):
             raise _WrongKindError
         alternatives = _kinds(items.removesuffix("]"))
         return [_first(item, alternatives) for item in value]
+    if items and head in ("Mapping", "dict"):
+        return _mapping(value, items.removesuffix("]"))
+    if head == "tuple":
+        return _tuple(value, items.removesuffix("]"))
     rule = _RULES.get(head)
     if rule is not None:
-        return rule(value)
+        return rule(_only_number(value) if head in _NUMBERS else value)
     if not any(base.__name__ == head for base in type(value).__mro__):
         raise _WrongKindError
     return value
@@ -71,6 +78,38 @@ def _first(value: object, kinds: list[str]) -> Any:
         except _WrongKindError:
             continue
     raise _WrongKindError
+
+
+def _mapping(value: object, items: str) -> dict[Any, Any]:
+    if not isinstance(value, Mapping):
+        raise _WrongKindError
+    keys, values = (list(_alternatives(part)) for part in _alternatives(items, ","))
+    return {_first(key, keys): _first(item, values) for key, item in value.items()}
+
+
+def _tuple(value: Any, items: str) -> tuple[Any, ...]:
+    """So many values one after the other, in whatever holds them."""
+    kinds = [list(_alternatives(item)) for item in _alternatives(items, ",")]
+    if not _is_list(value) or len(value) != len(kinds):
+        raise _WrongKindError
+    return tuple(_first(item, own) for item, own in zip(value, kinds, strict=True))
+
+
+def _is_list(value: object) -> bool:
+    """Values one after the other; an array without dimensions says that it has them, and does not."""
+    if isinstance(value, (str, bytes, Mapping)) or getattr(value, "ndim", 1) == 0:
+        return False
+    return isinstance(value, Iterable) and isinstance(value, Sized)
+
+
+def _only_number(value: Any) -> Any:
+    """The number in an array or a tensor of no dimension; other values as they are."""
+    if isinstance(value, numbers.Number) or getattr(value, "ndim", None) != 0:
+        return value
+    try:
+        return value.item()
+    except (AttributeError, RuntimeError, TypeError, ValueError):  # such as a tensor without data
+        raise _WrongKindError from None
 
 
 def _only(is_right: Callable[[Any], bool], become: Callable[[Any], Any] = lambda value: value) -> Callable[[Any], Any]:
@@ -107,8 +146,11 @@ def _can_be_written(text: object) -> bool:
     return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
+_NUMBERS = ("int", "float")
 _RULES: dict[str, Callable[[Any], Any]] = {
     "Any": lambda value: value,
+    "ArrayLike": lambda value: value,  # of these two, whoever uses them says what is wrong
+    "LearningRate": lambda value: value,
     "None": _only(lambda value: value is None),
     "bool": _only(_is_flag, bool),
     "int": _only(_is_whole, int),
@@ -131,26 +173,30 @@ _WORDS = {
     "Progress": "a function",
     "Mapping": "a dictionary",
     "dict": "a dictionary",
+    "Log": "a log",
 }
 
-
-_PLURALS = {"int": "whole numbers", "float": "numbers", "str": "texts", "Path": "paths"}
+_PLURALS = {"int": "whole numbers", "float": "numbers", "str": "texts", "Path": "paths", "Log": "logs"}
 
 
 def _words(kind: str) -> str:
     head, _, items = kind.partition("[")
     if head in ("Sequence", "Iterable"):
         inside = [item for item in _alternatives(items.removesuffix("]")) if item != "None"]
-        return f"a list of {' or '.join(_PLURALS.get(item, f'{item}s') for item in inside)}"
+        return f"a list of {' or '.join(_plural(item) for item in inside)}"
     return _WORDS.get(head, f"a {head}")
 
 
-def _alternatives(annotation: str) -> Iterator[str]:
-    """'str | Sequence[str | int] | None' has three."""
+def _plural(kind: str) -> str:
+    return "pairs" if kind.startswith("tuple[") else _PLURALS.get(kind, f"{kind}s")
+
+
+def _alternatives(annotation: str, mark: str = "|") -> Iterator[str]:
+    """'str | Sequence[str | int] | None' has three; other marks part what a type holds: 'str, int'."""
     depth, start = 0, 0
     for place, letter in enumerate(annotation):
         depth += (letter == "[") - (letter == "]")
-        if letter == "|" and depth == 0:
+        if letter == mark and depth == 0:
             yield annotation[start:place].strip()
             start = place + 1
     yield annotation[start:].strip()

@@ -19,7 +19,6 @@ from traincast.views.converge_bill import bill_table, clock_chart
 
 if TYPE_CHECKING:
     from traincast.convergence.answer import Arrival
-    from traincast.convergence.at_batch import AtBatch
     from traincast.convergence.curves.curve import Curve
     from traincast.convergence.watching import Status
     from traincast.estimate import Estimate
@@ -35,7 +34,7 @@ _WAYS = {  # families of curves
 _WIDE = 4.0  # times: a curve that has fallen further is read on a logarithmic axis
 
 
-def document_of(runs: Sequence[Status], at_batch: Sequence[AtBatch | None] = ()) -> Document:
+def document_of(runs: Sequence[Status]) -> Document:
     """A table of the runs and a chart of each."""
     names = [Path(run.log.path).name for run in runs]
     is_over = all(run.is_over for run in runs)
@@ -44,7 +43,6 @@ def document_of(runs: Sequence[Status], at_batch: Sequence[AtBatch | None] = ())
     if all(run.divergence is not None for run in runs):
         title = f"{which} {'has' if len(runs) == 1 else 'have'} diverged"
     titles = names if len(runs) > 1 else [""]
-    others = at_batch or [None] * len(runs)
     bills = [bill_table(run, name) for run, name in zip(runs, titles, strict=True)]
     clocks = [clock_chart(run, name) for run, name in zip(runs, names, strict=True)]
     notes = [note for run, name in zip(runs, titles, strict=True) for note in _notes(run, name)]
@@ -52,7 +50,7 @@ def document_of(runs: Sequence[Status], at_batch: Sequence[AtBatch | None] = ())
         title=title,
         subtitle=", ".join(_subtitle(run) for run in runs[:1]) if len(runs) == 1 else "",
         tables=(
-            *(_table(run, name, other) for run, name, other in zip(runs, titles, others, strict=True)),
+            *(_table(run, name) for run, name in zip(runs, titles, strict=True)),
             *(bill for bill in bills if bill is not None),
         ),
         charts=(
@@ -69,7 +67,7 @@ def _subtitle(run: Status) -> str:
     return f"{run.series.split} {run.series.metric}, {points}"
 
 
-def _table(run: Status, name: str, other: AtBatch | None) -> Table:
+def _table(run: Status, name: str) -> Table:
     rows: list[Row] = [("at the end" if run.is_over else "now", _plain(run.last_value), None, None)]
     if run.end is not None and not run.is_over:
         rows.append(("at the end of the run", *_cells(run.end, _plain)))
@@ -89,6 +87,7 @@ def _table(run: Status, name: str, other: AtBatch | None) -> Table:
             rows.append((f"time until {there.target:g}", *_cells(there.from_now_s, show_duration)))
         if there.cost_usd is not None and not run.is_over:
             rows.append((f"cost until {there.target:g}", *_cells(there.cost_usd, show_usd)))
+    other = run.at_batch
     if other is not None:
         batch = f"{other.target:g} at batch {other.batch_size:,.0f}"
         for words, found in ((f"step that reaches {batch}", other.steps), (f"epochs until {batch}", other.epochs)):

@@ -28,8 +28,6 @@ _WORDS_FOR_COMMANDS = {
     " and by --json": "",
     " (traincast memory)": "",
     " --column loss=NAME (columns={'loss': 'NAME'}) says which one is.": " The metric says which one is meant.",
-    ": --metric accuracy asks for that instead": ": with accuracy as its metric it is another",
-    "--metric names another": "the metric names another",
     "--precision keeps to one": "the precision keeps to one",
 }
 _NO_OBJECT = "The question should be a JSON object, sent with the content type application/json."

@@ -33,7 +33,7 @@ def detector(path, n_epochs=30):
 def test_a_detector_is_shown_by_its_validation_loss_and_told_which_part(tmp_path):
     status = tc.converge(detector(tmp_path / "results.csv"), n_epochs=100)
     assert (status.series.name, status.series.split, status.unit) == ("val/box_loss", "validation", "epoch")
-    told = "The loss is logged in parts: 'val/box_loss' is shown, and --metric names another (cls_loss, dfl_loss)."
+    told = "The loss is logged in parts: 'val/box_loss' is shown; other metrics: cls_loss, dfl_loss."
     assert told in status.remarks
     assert status.pace.step_s == pytest.approx(21.5)
     assert status.log.learning_rate.values[0] == 0.01

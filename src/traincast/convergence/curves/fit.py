@@ -14,9 +14,8 @@ from traincast.convergence.curves.curve import Curve, Rescaled
 from traincast.convergence.curves.points import Points, clean
 from traincast.convergence.curves.schedule import LearningRate, Schedule, constant, read_schedule
 from traincast.convergence.logs.names import has_top, is_rising, metric_of
-from traincast.errors import InputError, close_names
+from traincast.errors import InputError
 
-FAMILIES = ("auto", "optimus")
 # Falling; rising to 1 or 100; rising to nobody knows what.
 Kind = Literal["loss", "accuracy", "reward"]
 _FEW = 8
@@ -29,16 +28,10 @@ _MOST = 100_000  # values of which a median is taken: more tell no more
 
 def kind_of(metric: str) -> Kind:
     """What a metric is like, by its name: 'val_loss', 'f1', 'reward'."""
-    known = metric_of(given.word("A metric", metric))
+    known = metric_of(metric)
     if known is None:
         raise InputError(f"There is no metric '{metric}' that we know: say loss or accuracy, whichever it is like.")
     return "accuracy" if has_top(known.metric) else "reward" if is_rising(known.metric) else "loss"
-
-
-def check_family(family: str) -> None:
-    """Whether there is such a family of laws."""
-    if given.word("A family", family) not in FAMILIES:
-        raise InputError(f"There is no family '{family}'.{close_names(family, FAMILIES)} Known: {', '.join(FAMILIES)}.")
 
 
 def fit_curve(
@@ -56,7 +49,6 @@ def fit_curve(
     `total_steps` is the length of the run. `learning_rate` is a word ("cosine"), one rate, a function of the step,
     {step: rate from it on}, one rate a logged value, or one a step of the run. Steps may be epochs, if all of it is.
     """
-    check_family(family)
     places = given.floats("The steps of a curve", steps)
     points = _points(places, losses, total_steps)
     kind = metric or _guessed(points)
@@ -77,7 +69,7 @@ def _points(steps: ArrayLike, losses: ArrayLike, total_steps: float | None) -> P
     points = clean(steps, losses)
     if total_steps is None:
         return points
-    given.above_0("total_steps", total_steps)
+    given.above_0("The length of the run", total_steps)  # it may be that of a log
     if points.last_step <= total_steps:
         return points
     told = (
@@ -146,13 +138,6 @@ def _as_shares(points: Points) -> tuple[Points, float, float]:
     return shares, width, low
 
 
-def _pair(sibling: object) -> tuple[ArrayLike, ArrayLike]:
-    pair = given.several("A run in like", sibling)
-    if len(pair) != 2:
-        raise InputError(f"A run in like should be its steps and its values, and it has {len(pair)} parts.")
-    return pair
-
-
 def continue_like(
     steps: ArrayLike,
     losses: ArrayLike,
@@ -164,7 +149,7 @@ def continue_like(
     """A run continued as earlier whole runs of its kind went: `like` has steps and values of each of them."""
     from traincast.convergence.curves.like import fit_like
 
-    points, siblings = _points(steps, losses, total_steps), [clean(*_pair(one)) for one in given.several("like", like)]
+    points, siblings = _points(steps, losses, total_steps), [clean(*one) for one in like]
     kind = metric or _guessed(points)
     if kind == "reward":
         raise InputError("Runs are continued as their siblings went by ratios: a metric without a top has none.")

@@ -68,7 +68,7 @@ def chosen_rows(path: str | Path, *, split: str | None = None) -> list[tuple[str
         )
     if split is None and len(splits) > 1:
         known = " and ".join(name or "no split" for name in splits)
-        raise InputError(f"'{path}' holds rows of {known}: say which with rows (--rows {next(filter(None, splits))}).")
+        raise InputError(f"'{path}' holds rows of {known}: say which rows, such as {next(filter(None, splits))}.")
     return [(where, line) for where, line in lines if split is None or line.get(_CHOOSE, "") == split]
 
 

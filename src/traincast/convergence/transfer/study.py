@@ -14,6 +14,7 @@ from traincast.convergence.transfer.held_out import HeldOut, Law, each_held_out,
 from traincast.convergence.transfer.ridge import codes_of, ridge
 from traincast.convergence.transfer.runs import KnownRun
 from traincast.convergence.transfer.transferred import QUANTITIES, Transferred, predict_parameters
+from traincast.convergence.transfer.workers_curve import WorkersCurve
 
 _N_SIZES = 7
 
@@ -29,6 +30,7 @@ class Study:
     held_out: tuple[HeldOut, ...]
     steps_per_epoch: float | None
     warnings: tuple[str, ...]
+    workers: tuple[WorkersCurve, ...] = ()  # the time to the target, by numbers of parameter servers
 
     @property
     def unit(self) -> str:
@@ -58,6 +60,7 @@ class Study:
             "ridge": dict(self.ridge),
             "fitted": {name: self.mean(name) for name in (*QUANTITIES, "b2")} if self.fitted else None,
             "held_out": [each.to_dict() for each in self.held_out],
+            "workers": [curve.to_dict() for curve in self.workers],
             "warnings": list(self.warnings),
         }
 

@@ -10,42 +10,21 @@ import numpy as np
 from traincast.convergence.transfer.charts import curve_chart, error_chart, parameter_chart
 from traincast.convergence.transfer.held_out import Law, law_of
 from traincast.convergence.transfer.transferred import QUANTITIES
-from traincast.errors import InputError
+from traincast.report.chart import Chart, Series
 from traincast.report.document import Document
 from traincast.report.table import Column, Row, Table
 from traincast.units import show_things
 
 if TYPE_CHECKING:
-    from traincast.api.time_to_accuracy import WorkersCurve
     from traincast.convergence.transfer.study import Study
-    from traincast.report.chart import Chart
+    from traincast.convergence.transfer.workers_curve import WorkersCurve
 
 _SHOWN_STEPS = 6
 _LEVEL = 0.05
 _HELD_OUT = (*QUANTITIES, "curve", "curve, log steps")
 
 
-def times_of(study: Study, workers: str, servers: str, optimus: str, batch: int | None) -> tuple[WorkersCurve, ...]:
-    """Predicted epochs, times the steps of an epoch, at the speed of so many workers and servers."""
-    from traincast.api.time_to_accuracy import time_to_accuracy
-    from traincast.options.typed import WHOLE_NUMBERS
-    from traincast.scaling.optimus_times import speed_model
-
-    epochs = study.predicted.estimates.get("epochs")
-    if epochs is None:
-        raise InputError("--workers needs epochs to the target of 2 models or more: a column epochs, or --target.")
-    if study.steps_per_epoch is None:
-        raise InputError("--workers needs the steps of an epoch: give --steps-per-epoch.")
-    return time_to_accuracy(
-        epochs,
-        speed_model(optimus, batch)[0],
-        steps_per_epoch=study.steps_per_epoch,
-        n_workers=WHOLE_NUMBERS.of(workers, "--workers"),
-        n_servers=WHOLE_NUMBERS.of(servers, "--servers"),
-    )
-
-
-def document_of(study: Study, times: Sequence[WorkersCurve] = (), *, has_charts: bool = True) -> Document:
+def document_of(study: Study, *, has_charts: bool = True) -> Document:
     """Charts ask for the whole range of sizes, which takes a second: leave them out where nobody looks."""
     asked = study.predicted
     what = asked.sized
@@ -55,13 +34,13 @@ def document_of(study: Study, times: Sequence[WorkersCurve] = (), *, has_charts:
     tables = [_parameters(study), _curve(study)]
     tables += [_held_out(study)] if study.held_out else []
     tables += [_hardware(study)] if asked.hardware else []
-    tables += [_workers(times)] if times else []
+    tables += [_workers(study.workers)] if study.workers else []
     return Document(
         title=f"The learning curve of {what} before it runs",
         subtitle=f"{kind}from {show_things(asked.n_rows, 'run')} of {show_things(asked.n_models, 'model')}{compared}",
         tables=tuple(tables),
-        charts=tuple(_charts(study, times)) if has_charts else (),
-        notes=(*_notes(study, times), *study.warnings),
+        charts=tuple(_charts(study)) if has_charts else (),
+        notes=(*_notes(study), *study.warnings),
     )
 
 
@@ -174,8 +153,7 @@ def _workers(times: Sequence[WorkersCurve]) -> Table:
     return Table(title="Time to the target by workers", columns=columns, rows=tuple(rows))
 
 
-def _charts(study: Study, times: Sequence[WorkersCurve]) -> list[Chart]:
-    from traincast.api.time_to_accuracy import workers_chart
+def _charts(study: Study) -> list[Chart]:
     from traincast.convergence.transfer.study import over_sizes
 
     own, others = _own_law(study), {"plain ridge": study.ridge_curve}
@@ -189,15 +167,37 @@ def _charts(study: Study, times: Sequence[WorkersCurve]) -> list[Chart]:
     fits = [run.fit for run in (*study.runs, *study.own) if not run.fit.is_degenerate]
     sizes = over_sizes(study)
     charts += [parameter_chart(fits, sizes, name) for name in QUANTITIES if name in study.predicted.estimates]
-    if times:
-        charts.append(workers_chart(times))
+    if study.workers:
+        charts.append(workers_chart(study.workers))
     return charts
 
 
-def _notes(study: Study, times: Sequence[WorkersCurve]) -> list[str]:
-    notes = []
-    if times:
-        notes.append(
-            f"Time: epochs x {study.steps_per_epoch:,.0f} steps an epoch / steps a second; its interval is the epochs'."
+def workers_chart(curves: Sequence[WorkersCurve], *, title: str = "Time to accuracy by workers") -> Chart:
+    """All curves with their bands on one pair of axes."""
+    series = tuple(
+        Series(
+            name=f"{curve.n_servers} servers, p10 to p90",
+            x=curve.n_workers.tolist(),
+            y=curve.time_s.tolist(),
+            low=curve.low_s.tolist(),
+            high=curve.high_s.tolist(),
         )
-    return notes
+        for curve in curves
+    )
+    return Chart(
+        title=title,
+        kind="line",
+        series=series,
+        x_label="workers",
+        y_label="time to accuracy",
+        x_show="integer",
+        y_show="duration",
+        log_y=True,
+    )
+
+
+def _notes(study: Study) -> list[str]:
+    if not study.workers:
+        return []
+    steps = f"{study.steps_per_epoch:,.0f} steps per epoch"
+    return [f"Time: epochs x {steps} / steps per second; its interval is that of the epochs."]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, Self
 
 from traincast.convergence.alarms import silence_alarms
 from traincast.convergence.asked import Asked
@@ -14,13 +15,23 @@ from traincast.convergence.watching import asked_series, status_of
 from traincast.errors import FileFormatError, InputError, TraincastError
 
 if TYPE_CHECKING:
-    from traincast.cli.watch_screen import Display
     from traincast.convergence.logs.follow import LogFollower
     from traincast.convergence.logs.log import Log
     from traincast.convergence.watching import Status
 
 OVER, STOPPED = 0, 3
 _YOUNG_S = 600.0  # a file that was written within so long may still get its first rows, however strict the watch is
+
+
+class Display(Protocol):
+    """Where updates go. What is told beside them (waiting, the end) is a sentence."""
+
+    def update(self, status: Status) -> None: ...
+    def tell(self, sentence: str) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None: ...
 
 
 @dataclass(slots=True)
@@ -35,6 +46,7 @@ class Watch:
     follower: LogFollower
     asked: Asked
     rule: StopRule | None
+    interval_s: float
     display: Display
     strict: bool = False
     status: Status | None = None
@@ -57,7 +69,7 @@ class Watch:
             raise InputError(missing)
         return self._stop(n_needed=1) or OVER
 
-    def follow(self, interval_s: float) -> int:
+    def follow(self) -> int:
         """Until the end."""
         if self.strict:
             self._refuse_rule_that_cannot_hold()
@@ -73,7 +85,7 @@ class Watch:
                 return stopped
             if self.status is not None and self.status.is_over:
                 return OVER
-            time.sleep(interval_s)
+            time.sleep(self.interval_s)
 
     def _look(self) -> Status | None:
         """The log as it is now; None where nothing is new, or nothing can be seen."""

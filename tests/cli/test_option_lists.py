@@ -1,18 +1,24 @@
 """Commands, Python, job files and the page ask the same, because one signature declares what can be asked."""
 
 import inspect
+import json
 from pathlib import Path
 
 import pytest
 from typer.main import get_command
 
 import traincast as tc
+from traincast.__main__ import run
+from traincast.api.collecting import collect, plan_collection
 from traincast.api.explaining import explain
 from traincast.api.forecasts import forecasts
 from traincast.api.job import job_of, schema
 from traincast.api.models import estimate_memory, layers
+from traincast.api.recipes import plan_scratch, plan_teacher_student, plan_transfer, plan_weak
+from traincast.api.scaling_experiment import plan_scaling, run_scaling
 from traincast.cli.app import make_app
 from traincast.options.option import declared
+from traincast.report.json_ import to_json
 
 OUTPUTS = {"--json", "--html", "--png", "--help"}
 
@@ -31,6 +37,43 @@ def test_a_command_has_the_options_that_its_question_declares(command, question)
     asked = {one.name if one.option.is_argument else one.flag for one in declared(question)}
     own = {"--fail-over", "--compare", "--against"} if command == "forecast" else set()
     assert flags_of(command) == asked | OUTPUTS - {"--help"} | own
+
+
+RECIPES = {
+    "scratch": plan_scratch,
+    "transfer": plan_transfer,
+    "teacher-student": plan_teacher_student,
+    "weak": plan_weak,
+}
+TRAINED = {
+    **{name: (plan,) for name, plan in RECIPES.items()},
+    "scaling": (plan_scaling, run_scaling),
+    "collect": (plan_collection, collect),
+}
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_a_command_that_trains_has_the_options_that_its_questions_declare(name):
+    asked = {one.flag for question in TRAINED[name] for one in declared(question)}
+    own = {"--forecast-only"} | ({"--picture"} if name == "transfer" else set())
+    found = get_command(make_app(["train"])).commands["train"].commands[name]
+    assert {one.opts[0] for one in found.params} == asked | own | OUTPUTS - {"--help"}
+
+
+def test_what_all_that_trains_is_asked_is_written_once():
+    first, *others = ({(one.name, one.option) for one in declared(plan)} for plan, *_ in TRAINED.values())
+    shared = first.intersection(*others)
+    assert {"data", "precision", "out", "image_side", "download", "price_usd_per_hour"} <= {name for name, _ in shared}
+
+
+def test_python_plans_a_recipe_as_the_command_does(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("TRAINCAST_HOME", str(tmp_path))
+    line = ["--labeled", "10%", "--k", "50", "--k", "20", "--batch-size", "64", "--on", "T4", "--image-side", "8"]
+    assert run(["train", "teacher-student", *line, "--seeds", "1", "--forecast-only", "--json"]) == 0
+    plan = plan_teacher_student(
+        labeled_fraction=0.1, k_values=(20, 50), batch_size=64, n_seeds=1, on="T4", image_side=8
+    )
+    assert json.loads(capsys.readouterr().out) == json.loads(to_json(plan.to_dict()))
 
 
 def test_several_forecasts_are_asked_what_one_is_asked():

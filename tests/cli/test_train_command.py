@@ -15,7 +15,7 @@ from PIL import Image
 from traincast.__main__ import run
 
 torch.set_num_threads(1)
-SMALL = ["scratch", "--image-side", "8", "--epochs", "1", "--batch-size", "512"]
+SMALL = ["scratch", "--image-side", "8", "--epochs", "1", "--batch", "512"]
 
 
 @pytest.fixture(autouse=True)
@@ -115,7 +115,7 @@ def test_images_of_an_absurd_size_are_refused_before_a_pixel_is_made(capsys, rec
 
 
 def test_what_no_memory_holds_is_forecast_and_not_trained(capsys, tmp_path):
-    large = ["scratch", "--image-side", "4096", "--batch-size", "512", "--epochs", "1"]
+    large = ["scratch", "--image-side", "4096", "--batch", "512", "--epochs", "1"]
     (stage,) = json.loads(told(capsys, *large, "--forecast-only", "--json").out)["forecast"]["stages"]
     assert stage["peak_memory_bytes"] > 10 * 2**40
     told_to = told(capsys, *large, code=2)
@@ -146,7 +146,7 @@ def test_a_broken_image_is_one_sentence_and_mended_the_same_command_trains(capsy
     broken = tmp_path / "shades" / "train" / "light" / "2.png"
     whole = broken.read_bytes()
     broken.write_bytes(whole[:40])
-    line = ["scratch", "--data", "shades", "--image-side", "16", "--epochs", "1", "--batch-size", "4"]
+    line = ["scratch", "--data", "shades", "--image-side", "16", "--epochs", "1", "--batch", "4"]
     error = told(capsys, *line, code=2).err
     assert error.splitlines() == [
         "Error: The image 'shades/train/light/2.png' cannot be decoded: it is damaged, or no image."
@@ -156,7 +156,7 @@ def test_a_broken_image_is_one_sentence_and_mended_the_same_command_trains(capsy
 
 
 def test_killed_with_9_the_same_command_goes_on_bit_for_bit(capsys, tmp_path):
-    line = ["train", "scratch", "--image-side", "8", "--epochs", "2", "--batch-size", "128", "--checkpoint-every", "0"]
+    line = ["train", "scratch", "--image-side", "8", "--epochs", "2", "--batch", "128", "--checkpoint-every", "0"]
     assert run([*line, "--out", "unbroken"]) == 0
     child = subprocess.Popen(
         [sys.executable, "-m", "traincast", *line, "--out", "killed"],
@@ -184,7 +184,7 @@ def test_killed_with_9_the_same_command_goes_on_bit_for_bit(capsys, tmp_path):
 
 
 def test_ctrl_c_leaves_a_checkpoint_and_says_how_to_go_on(capsys, tmp_path):
-    arguments = ["train", "scratch", "--image-side", "8", "--epochs", "9", "--batch-size", "16", "--out", "run"]
+    arguments = ["train", "scratch", "--image-side", "8", "--epochs", "9", "--batch", "16", "--out", "run"]
     child = subprocess.Popen(
         [sys.executable, "-m", "traincast", *arguments],
         cwd=tmp_path,

@@ -82,9 +82,9 @@ def times_table(recipe: TransferRecipe, forecast: RecipeForecast, result: Transf
         n_planned = _n_planned(recipe, stage.name)
         n_ended = result.stage_runs[stage.name]
         measured_s = result.stage_seconds[stage.name] / n_ended if n_ended else None
-        total = stage.total * (1 / n_planned)
-        ratio = total.median / measured_s if measured_s else None
-        spans = (total.median, total.low, total.high, measured_s, ratio)
+        total = stage.total.times(1 / n_planned)
+        ratio = total.p50 / measured_s if measured_s else None
+        spans = (total.p50, *total.ends, measured_s, ratio)
         step = (stage.step.step_s, stage.step.backward_s or None, stage.peak_memory_bytes)
         rows.append((stage.name, n_ended, *spans, *step))
     return Table(title="Time of a run", columns=columns, rows=tuple(rows))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -153,6 +154,19 @@ def test_a_broken_image_is_one_sentence_and_mended_the_same_command_trains(capsy
     ]
     broken.write_bytes(whole)
     assert "cifar_resnet20 on shades" in told(capsys, *line).out
+
+
+def test_a_full_disk_is_one_sentence_and_with_room_the_same_command_trains(capsys, tmp_path):
+    usual, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, hard))  # a checkpoint has two million bytes
+    try:
+        error = told(capsys, *SMALL, "--out", "run", code=2).err
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (usual, hard))
+    assert error.splitlines()[-1] == (
+        "Error: The checkpoint 'run/checkpoint.pt' cannot be written: File too large; nothing was saved."
+    )
+    assert "Predicted and measured" in told(capsys, *SMALL, "--out", "run").out
 
 
 def test_killed_with_9_the_same_command_goes_on_bit_for_bit(capsys, tmp_path):

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from traincast.hardware.cluster import Cluster
     from traincast.trace.trace import Trace
 
+STRATEGIES_OF_THE_PAGE = ("ddp", "dp", "mirrored", "fsdp", "zero1", "zero2", "zero3")
+
 Place = Annotated[
     "str | Cluster",
     Option(
@@ -46,6 +48,7 @@ BatchSizes = Annotated[
 NSamples = Annotated[
     int | None,
     Option(
+        label="Samples of one epoch",
         help="Samples per epoch.",
         metavar="N",
         typed=COUNT,
@@ -58,6 +61,7 @@ NSamples = Annotated[
 NEpochs = Annotated[
     int,
     Option(
+        label="Epochs",
         help="Epochs to train.",
         default=1,
         at_least=1,
@@ -71,7 +75,7 @@ Strategy = Annotated[
     Option(
         help="How devices share the work: ddp, dp, mirrored, ps:P, ps-async:P, fsdp, zero1, zero2 or zero3.",
         default="ddp",
-        choices_on_page=("ddp", "dp", "mirrored", "fsdp", "zero1", "zero2", "zero3"),
+        choices_on_page=STRATEGIES_OF_THE_PAGE,
         job="cluster.strategy",
     ),
 ]
@@ -145,7 +149,12 @@ Target = Annotated[
 ]
 Metric = Annotated[
     str | None,
-    Option(help="What the target is of: loss, accuracy, f1 or a column's name.", is_on_page=False, job="target.metric"),
+    Option(
+        label="Metric",
+        help="What the target is of: loss, accuracy, f1 or a column's name.",
+        is_on_page=False,
+        job="target.metric",
+    ),
 ]
 
 
@@ -165,6 +174,7 @@ Gpus = Annotated[
         help="Numbers of GPUs. Default: 1,2,4,... up to 8 or all.",
         metavar="N[,N...]",
         typed=WHOLE_NUMBERS,
+        is_on_page=False,  # which asks for n_devices
     ),
 ]
 BatchOfAll = Annotated[

@@ -6,6 +6,7 @@ where they are used. Scalars of numpy become plain numbers, so that results are 
 
 from __future__ import annotations
 
+import functools
 import math
 import numbers
 import os
@@ -20,7 +21,7 @@ _LONGEST_TEXT = 4096  # letters: a path may have as many
 
 def as_annotated(name: str, value: object, annotation: str) -> Any:
     """The value as a plain one of that type, or one sentence why not."""
-    kinds = list(_alternatives(annotation))
+    kinds = _kinds(annotation)
     for kind in kinds:
         try:
             return _plain(value, kind)
@@ -29,6 +30,11 @@ def as_annotated(name: str, value: object, annotation: str) -> Any:
     is_huge = isinstance(value, numbers.Integral) and not _is_flag(value) and "int" in kinds
     right = "a smaller number" if is_huge else " or ".join(_words(kind) for kind in kinds)
     raise ParameterError(name, value, f"give {right}")
+
+
+@functools.cache
+def _kinds(annotation: str) -> list[str]:
+    return list(_alternatives(annotation))
 
 
 class _WrongKindError(Exception):
@@ -40,7 +46,7 @@ def _plain(value: Any, kind: str) -> Any:
     if head in ("Sequence", "Iterable"):
         if isinstance(value, (str, bytes, Mapping)) or not (isinstance(value, Iterable) and isinstance(value, Sized)):
             raise _WrongKindError
-        alternatives = list(_alternatives(items.removesuffix("]")))
+        alternatives = _kinds(items.removesuffix("]"))
         return [_first(item, alternatives) for item in value]
     rule = _RULES.get(head)
     if rule is not None:

@@ -7,11 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from traincast.api.forecasts import forecast
 from traincast.estimate import Estimate
-from traincast.forecasting.forecast import NO_LENGTH
 from traincast.hardware.host import THIS_MACHINE
-from traincast.kernels.cpu.times import MEMORY_IS_KEPT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -193,12 +190,17 @@ def forecast_stages(
 
 def _warnings(stages: Sequence[StageForecast], *, is_here: bool) -> tuple[str, ...]:
     """Of all stages, each once."""
+    from traincast.forecasting.forecast import NO_LENGTH
+    from traincast.kernels.cpu.times import MEMORY_IS_KEPT
+
     told = (warning for stage in stages for warning in stage.step.warnings)
     found = dict.fromkeys(warning for warning in told if warning != NO_LENGTH)  # a stage knows its own samples
     short = [f"'{stage.name}'" for stage in stages if stage.is_short]
     if short:
         named = ", ".join(short[:3]) + (" and more" if len(short) > 3 else "")
-        found[f"Logs and checkpoints are not forecast, and they are much of runs as short as those of {named}."] = None
+        found[f"Logs and checkpoints are not forecast, and they are much of runs as short as those of {named}."] = (
+            None
+        )
     if not is_here:
         found["Reading and augmenting the images is not counted: only this machine's was timed."] = None
         return tuple(found)
@@ -261,6 +263,8 @@ class _Steps:
         self._trace, self._on, self._options = trace, on, options
 
     def at(self, batch_size: int) -> Forecast:
+        from traincast.api.forecasts import forecast
+
         return forecast(self._trace, self._on, batch_size, **self._options)
 
     def epoch(self, n_samples: int, batch_size: int) -> Estimate:

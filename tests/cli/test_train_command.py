@@ -81,7 +81,7 @@ def test_only_the_forecast_trains_nothing(capsys, tmp_path):
     out = told(capsys, *SMALL, "--forecast-only", "--on", "T4", "--price", "0.5").out
     assert "scratch on T4" in out
     assert "It costs" in out
-    assert "Reading and augmenting the images is not counted" in out
+    assert "Reading and augmenting images is not included" in out
     answer = json.loads(told(capsys, *SMALL, "--forecast-only", "--json").out)
     assert set(answer) == {"forecast"}
     assert not (tmp_path / "runs").exists()
@@ -190,7 +190,7 @@ def test_killed_with_9_the_same_command_goes_on_bit_for_bit(capsys, tmp_path):
     assert not (tmp_path / "killed" / "result.json").exists(), "it was to be killed before its end"
     capsys.readouterr()
     assert run([*line, "--out", "killed"]) == 0
-    assert "It went on from step" in capsys.readouterr().out
+    assert "Resumed from step" in capsys.readouterr().out
     logs = [(tmp_path / name / "log.csv").read_text().splitlines() for name in ("unbroken", "killed")]
     clock = logs[0][0].split(",").index("seconds")
     without_clock = [[row.split(",")[:clock] + row.split(",")[clock + 1 :] for row in log] for log in logs]

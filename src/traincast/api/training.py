@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from traincast.estimate import Estimate
 from traincast.hardware.host import THIS_MACHINE
@@ -13,6 +13,7 @@ from traincast.hardware.host import THIS_MACHINE
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from traincast.api.scaling_forecast import ScalingForecast
     from traincast.forecasting.forecast import Forecast
     from traincast.hardware.cluster import Cluster
     from traincast.recipes.data.batches import Batches
@@ -153,13 +154,9 @@ class RecipeForecast:
         return to_notebook(title, rows, header=header, notes=self.warnings)
 
 
-class ToDict(Protocol):
-    """What JSON can show."""
-
-    def to_dict(self) -> dict[str, Any]: ...
-
-
-def forecasts_to_dict(asked: ToDict, here: ToDict) -> dict[str, Any]:
+def forecasts_to_dict(
+    asked: RecipeForecast | ScalingForecast, here: RecipeForecast | ScalingForecast
+) -> dict[str, Any]:
     """What JSON has of the forecast that was asked for, and of what a run here is compared with if that is another."""
     told = {"forecast": asked.to_dict()}
     return told if asked is here else {**told, "forecast_here": here.to_dict()}
@@ -198,18 +195,18 @@ def _warnings(stages: Sequence[StageForecast], *, is_here: bool) -> tuple[str, .
     short = [f"'{stage.name}'" for stage in stages if stage.is_short]
     if short:
         named = ", ".join(short[:3]) + (" and more" if len(short) > 3 else "")
-        found[f"Logs and checkpoints are not forecast, and they are much of runs as short as those of {named}."] = (
+        found[f"Writing logs and checkpoints is not forecast, and it dominates runs as short as those of {named}."] = (
             None
         )
     if not is_here:
-        found["Reading and augmenting the images is not counted: only this machine's was timed."] = None
+        found["Reading and augmenting images is not included: it was timed only on this machine."] = None
         return tuple(found)
     from traincast.measurement.heap import keep_memory
 
     if keep_memory():  # as the loop does
         found = {warning: None for warning in found if not warning.startswith(MEMORY_IS_KEPT)}
     if any(stage.stage.device != "cpu" and stage.step.question.device.kind == "cpu" for stage in stages):
-        found["It trains on a GPU, and this is the forecast for a CPU: name the GPU that it is (--on T4)."] = None
+        found["Training runs on a GPU, but this forecast is for a CPU: name the GPU (on: T4)."] = None
     return tuple(found)
 
 

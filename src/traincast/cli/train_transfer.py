@@ -21,10 +21,10 @@ def transfer(line: CommandLine) -> None:
     Examples: traincast train transfer; traincast train transfer --data flowers/ --model resnet50 --image-side 224
     --weights resnet50.safetensors --seeds 5 --device cuda --on V100-SXM2-16GB
     """
-    from traincast.views.train_transfer import transfer_document
+    from traincast.views.train_transfer import class_table, transfer_document
 
     plan = planned(line, plan_transfer)
-    from traincast.recipes.data.picture import class_table, write_sample_picture
+    from traincast.recipes.data.picture import write_sample_picture
 
     images, picture = plan.recipe.data, line.own["picture"]
     if picture is not None:

@@ -28,7 +28,7 @@ def scratch_document(recipe: ScratchRecipe, forecast: RecipeForecast, scratch: S
     numbers = (result.test_accuracy, result.best_test_accuracy, result.test_loss, result.final_loss, result.n_steps)
     notes = [*recipe.data.notes, f"The log is '{result.log_path}': traincast converge reads it."]
     if result.resumed_at_step is not None:
-        notes.append(f"It went on from step {result.resumed_at_step:,}; times are of all its parts.")
+        notes.append(f"Resumed from step {result.resumed_at_step:,}; times include the earlier parts.")
     expected, epochs = forecast.stages[0], show_things(recipe.settings.n_epochs, "epoch")
     parts: list[tuple[str, float | None, float | None]] = [
         ("training", expected.train_s, result.train_s),

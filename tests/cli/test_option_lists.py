@@ -16,7 +16,8 @@ from traincast.api.job import job_of, schema
 from traincast.api.models import estimate_memory, layers
 from traincast.api.recipes import plan_scratch, plan_teacher_student, plan_transfer, plan_weak
 from traincast.api.scaling_experiment import plan_scaling, run_scaling
-from traincast.cli.app import make_app
+from traincast.cli.app import app_for, make_app
+from traincast.cli.train import RECIPES
 from traincast.options.option import declared
 from traincast.report.json_ import to_json
 
@@ -39,14 +40,14 @@ def test_a_command_has_the_options_that_its_question_declares(command, question)
     assert flags_of(command) == asked | OUTPUTS - {"--help"} | own
 
 
-RECIPES = {
+PLANS = {
     "scratch": plan_scratch,
     "transfer": plan_transfer,
     "teacher-student": plan_teacher_student,
     "weak": plan_weak,
 }
 TRAINED = {
-    **{name: (plan,) for name, plan in RECIPES.items()},
+    **{name: (plan,) for name, plan in PLANS.items()},
     "scaling": (plan_scaling, run_scaling),
     "collect": (plan_collection, collect),
 }
@@ -58,6 +59,12 @@ def test_a_command_that_trains_has_the_options_that_its_questions_declare(name):
     own = {"--forecast-only"} | ({"--picture"} if name == "transfer" else set())
     found = get_command(make_app(["train"])).commands["train"].commands[name]
     assert {one.opts[0] for one in found.params} == asked | own | OUTPUTS - {"--help"}
+
+
+def test_of_the_commands_that_train_only_the_one_that_is_asked_for_is_made():
+    commands = get_command(app_for(["train", "weak", "--epochs", "1"])).commands["train"].commands
+    assert list(commands) == ["weak"]
+    assert list(get_command(app_for(["train", "wek"])).commands["train"].commands) == list(RECIPES)
 
 
 def test_what_all_that_trains_is_asked_is_written_once():

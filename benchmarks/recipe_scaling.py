@@ -42,10 +42,13 @@ def main() -> None:
             tc.calibrate(n_processes=N_PROCESSES)
         load = os.getloadavg()[0]
         experiment = plan_scaling(
-            "cifar_resnet20", batch_sizes=(32, 128, 512), grows=False, n_devices=(1, 2, 4), n_epochs=options.epochs
+            "cifar_resnet20",
+            batch_sizes=(32, 128, 512),
+            n_devices=(1, 2, 4),
+            n_epochs=options.epochs,
+            out=Path(made) / "scaling",
         )
-        folder = Path(made) / "scaling"
-        result = run_scaling(experiment, folder, on_progress=lambda done, total: print(done, "of", total, flush=True))
+        result = run_scaling(experiment, on_progress=lambda done, total: print(done, "of", total, flush=True))
         text = page(result, load=load)
     print(text)
     if options.write:

@@ -1,19 +1,26 @@
 """Commands, Python, job files and the page ask the same, because one signature declares what can be asked."""
 
 import inspect
+import json
 from pathlib import Path
 
 import pytest
 from typer.main import get_command
 
 import traincast as tc
+from traincast.__main__ import run
+from traincast.api.collecting import collect, plan_collection
 from traincast.api.explaining import explain
 from traincast.api.forecasts import forecasts
 from traincast.api.job import job_of, schema
 from traincast.api.models import estimate_memory, layers
+from traincast.api.recipes import plan_scratch, plan_teacher_student, plan_transfer, plan_weak
+from traincast.api.scaling_experiment import plan_scaling, run_scaling
 from traincast.api.watching import watch
-from traincast.cli.app import make_app
+from traincast.cli.app import app_for, make_app
+from traincast.cli.train import RECIPES
 from traincast.options.option import declared
+from traincast.report.json_ import to_json
 from traincast.web.questions import QUESTIONS
 
 OUTPUTS = {"--json", "--html", "--png", "--help"}
@@ -53,6 +60,49 @@ def test_watch_asks_of_a_log_what_converge_asks_but_for_the_batch():
     read = {one.name for one in declared(tc.read_log)}
     assert continued - watched == {"step", "batch_to", "noise_scale", "batch_size"}
     assert watched - continued - read == {"log", "step_s", "interval_s", "stop_if", "strict"}
+
+
+PLANS = {
+    "scratch": plan_scratch,
+    "transfer": plan_transfer,
+    "teacher-student": plan_teacher_student,
+    "weak": plan_weak,
+}
+TRAINED = {
+    **{name: (plan,) for name, plan in PLANS.items()},
+    "scaling": (plan_scaling, run_scaling),
+    "collect": (plan_collection, collect),
+}
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_a_command_that_trains_has_the_options_that_its_questions_declare(name):
+    asked = {one.flag for question in TRAINED[name] for one in declared(question)}
+    own = {"--forecast-only"} | ({"--picture"} if name == "transfer" else set())
+    found = get_command(make_app(["train"])).commands["train"].commands[name]
+    assert {one.opts[0] for one in found.params} == asked | own | OUTPUTS - {"--help"}
+
+
+def test_of_the_commands_that_train_only_the_one_that_is_asked_for_is_made():
+    commands = get_command(app_for(["train", "weak", "--epochs", "1"])).commands["train"].commands
+    assert list(commands) == ["weak"]
+    assert list(get_command(app_for(["train", "wek"])).commands["train"].commands) == list(RECIPES)
+
+
+def test_what_all_that_trains_is_asked_is_written_once():
+    first, *others = ({(one.name, one.option) for one in declared(plan)} for plan, *_ in TRAINED.values())
+    shared = first.intersection(*others)
+    assert {"data", "precision", "out", "image_side", "download", "price_usd_per_hour"} <= {name for name, _ in shared}
+
+
+def test_python_plans_a_recipe_as_the_command_does(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("TRAINCAST_HOME", str(tmp_path))
+    line = ["--labeled", "10%", "--k", "50", "--k", "20", "--batch-size", "64", "--on", "T4", "--image-side", "8"]
+    assert run(["train", "teacher-student", *line, "--seeds", "1", "--forecast-only", "--json"]) == 0
+    plan = plan_teacher_student(
+        labeled_fraction=0.1, k_values=(20, 50), batch_size=64, n_seeds=1, on="T4", image_side=8
+    )
+    assert json.loads(capsys.readouterr().out) == json.loads(to_json(plan.to_dict()))
 
 
 def test_several_forecasts_are_asked_what_one_is_asked():

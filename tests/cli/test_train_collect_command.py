@@ -9,7 +9,7 @@ from pages import read_page
 from traincast.__main__ import run
 
 torch.set_num_threads(1)
-SMALL = ["train", "collect", "--image-side", "8", "--batch-size", "512", "--epochs", "2"]
+SMALL = ["train", "collect", "--image-side", "8", "--batch", "512", "--epochs", "2"]
 
 
 @pytest.fixture(autouse=True)
@@ -79,7 +79,7 @@ def test_a_forecast_for_elsewhere_has_its_cost(capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--epochs", "0"], "--epochs '0' is no list of whole numbers from 1"),
+        (["--epochs", "0"], "--epochs '0' is not a list of whole numbers from 1"),
         (["--seeds", "0"], "--seeds cannot be 0: give a whole number of at least 1"),
         (["--models", "resnet"], "There is no recipe for a model 'resnet'."),
         (["--on-devices", "gpu"], "There is no training on the device 'gpu'"),

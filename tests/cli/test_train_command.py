@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from PIL import Image
 from traincast.__main__ import run
 
 torch.set_num_threads(1)
-SMALL = ["scratch", "--image-side", "8", "--epochs", "1", "--batch-size", "512"]
+SMALL = ["scratch", "--image-side", "8", "--epochs", "1", "--batch", "512"]
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +81,7 @@ def test_only_the_forecast_trains_nothing(capsys, tmp_path):
     out = told(capsys, *SMALL, "--forecast-only", "--on", "T4", "--price", "0.5").out
     assert "scratch on T4" in out
     assert "It costs" in out
-    assert "Reading and augmenting the images is not counted" in out
+    assert "Reading and augmenting images is not included" in out
     answer = json.loads(told(capsys, *SMALL, "--forecast-only", "--json").out)
     assert set(answer) == {"forecast"}
     assert not (tmp_path / "runs").exists()
@@ -115,7 +116,7 @@ def test_images_of_an_absurd_size_are_refused_before_a_pixel_is_made(capsys, rec
 
 
 def test_what_no_memory_holds_is_forecast_and_not_trained(capsys, tmp_path):
-    large = ["scratch", "--image-side", "4096", "--batch-size", "512", "--epochs", "1"]
+    large = ["scratch", "--image-side", "4096", "--batch", "512", "--epochs", "1"]
     (stage,) = json.loads(told(capsys, *large, "--forecast-only", "--json").out)["forecast"]["stages"]
     assert stage["peak_memory_bytes"] > 10 * 2**40
     told_to = told(capsys, *large, code=2)
@@ -146,7 +147,7 @@ def test_a_broken_image_is_one_sentence_and_mended_the_same_command_trains(capsy
     broken = tmp_path / "shades" / "train" / "light" / "2.png"
     whole = broken.read_bytes()
     broken.write_bytes(whole[:40])
-    line = ["scratch", "--data", "shades", "--image-side", "16", "--epochs", "1", "--batch-size", "4"]
+    line = ["scratch", "--data", "shades", "--image-side", "16", "--epochs", "1", "--batch", "4"]
     error = told(capsys, *line, code=2).err
     assert error.splitlines() == [
         "Error: The image 'shades/train/light/2.png' cannot be decoded: it is damaged, or no image."
@@ -155,8 +156,21 @@ def test_a_broken_image_is_one_sentence_and_mended_the_same_command_trains(capsy
     assert "cifar_resnet20 on shades" in told(capsys, *line).out
 
 
+def test_a_full_disk_is_one_sentence_and_with_room_the_same_command_trains(capsys, tmp_path):
+    usual, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, hard))  # a checkpoint has two million bytes
+    try:
+        error = told(capsys, *SMALL, "--out", "run", code=2).err
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (usual, hard))
+    assert error.splitlines()[-1] == (
+        "Error: The checkpoint 'run/checkpoint.pt' cannot be written: File too large; nothing was saved."
+    )
+    assert "Predicted and measured" in told(capsys, *SMALL, "--out", "run").out
+
+
 def test_killed_with_9_the_same_command_goes_on_bit_for_bit(capsys, tmp_path):
-    line = ["train", "scratch", "--image-side", "8", "--epochs", "2", "--batch-size", "128", "--checkpoint-every", "0"]
+    line = ["train", "scratch", "--image-side", "8", "--epochs", "2", "--batch", "128", "--checkpoint-every", "0"]
     assert run([*line, "--out", "unbroken"]) == 0
     child = subprocess.Popen(
         [sys.executable, "-m", "traincast", *line, "--out", "killed"],
@@ -176,7 +190,7 @@ def test_killed_with_9_the_same_command_goes_on_bit_for_bit(capsys, tmp_path):
     assert not (tmp_path / "killed" / "result.json").exists(), "it was to be killed before its end"
     capsys.readouterr()
     assert run([*line, "--out", "killed"]) == 0
-    assert "It went on from step" in capsys.readouterr().out
+    assert "Resumed from step" in capsys.readouterr().out
     logs = [(tmp_path / name / "log.csv").read_text().splitlines() for name in ("unbroken", "killed")]
     clock = logs[0][0].split(",").index("seconds")
     without_clock = [[row.split(",")[:clock] + row.split(",")[clock + 1 :] for row in log] for log in logs]
@@ -184,7 +198,7 @@ def test_killed_with_9_the_same_command_goes_on_bit_for_bit(capsys, tmp_path):
 
 
 def test_ctrl_c_leaves_a_checkpoint_and_says_how_to_go_on(capsys, tmp_path):
-    arguments = ["train", "scratch", "--image-side", "8", "--epochs", "9", "--batch-size", "16", "--out", "run"]
+    arguments = ["train", "scratch", "--image-side", "8", "--epochs", "9", "--batch", "16", "--out", "run"]
     child = subprocess.Popen(
         [sys.executable, "-m", "traincast", *arguments],
         cwd=tmp_path,

@@ -120,7 +120,7 @@ def test_only_the_forecast_runs_nothing_and_takes_any_device(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--batch-sizes", "32,x"], "--batch-sizes '32,x' is no list of whole numbers"),
+        (["--batch-sizes", "32,x"], "--batch-sizes '32,x' is not a list of whole numbers"),
         (["--n-devices", "2,4"], "begin the numbers of devices with 1, not 2"),
         (["--batch-sizes", "2000"], "An epoch of 64 samples has no full batch of 2,000."),
         (["--samples", "9999"], "'digits' has 1,438 training images: 9,999 cannot be taken of them."),

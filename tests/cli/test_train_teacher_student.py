@@ -8,11 +8,11 @@ import torch
 from PIL import Image
 
 from traincast.__main__ import run
-from traincast.cli.fractions import fraction_of
 from traincast.errors import InputError
+from traincast.options.typed import SHARE
 
 torch.set_num_threads(1)
-SMALL = ["--data", "shapes", "--image-side", "16", "--epochs", "1", "--batch-size", "16"]
+SMALL = ["--data", "shapes", "--image-side", "16", "--epochs", "1", "--batch", "16"]
 TAUGHT = ["teacher-student", *SMALL, "--teacher", "cifar_resnet20", "--labeled", "20%", "--k", "5", "--p", "1"]
 WEAK = ["weak", *SMALL, "--clean", "20%", "--noise", "50%", "--imbalance", "2"]
 
@@ -95,12 +95,12 @@ def test_a_probe_is_forecast_faster_than_fine_tuning(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["teacher-student", "--labeled", "half"], "--labeled 'half' is no share: write 5% or 0.05."),
+        (["teacher-student", "--labeled", "half"], "--labeled 'half' is not a share: write 5% or 0.05."),
         (["teacher-student", "--p", "11"], "P is between 1 and the 10 classes of the data, not 11."),
         (["teacher-student", "--student", "resnet21"], "There is no recipe for a model 'resnet21'"),
-        (["weak", "--noise", "120%"], "--noise '120%' is no share"),
+        (["weak", "--noise", "120%"], "--noise '120%' is not a share"),
         (["weak", "--dropped", "1"], "at least 0 and below 1, not 1"),
-        (["weak", "--imbalance", "nan"], "at least as many images as the rarest, not nan times"),
+        (["weak", "--imbalance", "nan"], "--imbalance cannot be nan: give a number."),
         (["teacher-student", "--seed", "2147483647", "--seeds", "2"], "seed 2147483648 is too large"),
     ],
 )
@@ -111,10 +111,10 @@ def test_what_cannot_be_is_one_sentence(capsys, arguments, words):
 
 @pytest.mark.parametrize(("text", "share"), [("5%", 0.05), ("0.05", 0.05), ("100 %", 1.0), ("0", 0.0)])
 def test_shares_are_percentages_or_fractions(text, share):
-    assert fraction_of(text, "--labeled") == pytest.approx(share)
+    assert SHARE.of(text, "--labeled") == pytest.approx(share)
 
 
 @pytest.mark.parametrize("text", ["", "%", "5%%", "nan", "-1%", "5"])
 def test_what_is_no_share_is_said(text):
-    with pytest.raises(InputError, match="is no share"):
-        fraction_of(text, "--labeled")
+    with pytest.raises(InputError, match="is not a share"):
+        SHARE.of(text, "--labeled")

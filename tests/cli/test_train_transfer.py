@@ -64,7 +64,7 @@ def test_accuracy_by_approach_and_rate_with_times_beside_the_forecast(capsys, tm
 
 
 def test_without_weights_half_of_the_digits_are_learned_first(capsys, tmp_path):
-    line = ["train", "transfer", "--image-side", "8", "--epochs", "1", "--source-epochs", "1", "--batch-size", "256"]
+    line = ["train", "transfer", "--image-side", "8", "--epochs", "1", "--source-epochs", "1", "--batch", "256"]
     assert run([*line, "--seeds", "1", "--approach", "frozen", "--approach", "cached", "--rate", "0.1"]) == 0
     out = capsys.readouterr().out
     for words in ("carried over to digits, classes 5 to 9", "The source task was digits, classes 0 to 4", "Winner: "):

@@ -102,6 +102,15 @@ simulate trainings.csv --cluster 2x4xT4@10Gb/s --policy fifo,optimus,traincast
 simulate servers.csv --cluster 2x4xT4 --policy optimus-online,fifo,traincast --seeds 2
 simulate trace.csv --cluster 2x8xV100 --policy fifo,srtf
 simulate jobs.csv --cluster {2xT4,4xT4 --policy best}
+
+train {scratch,teacher-student,weak} --image-side 8 --on T4 --forecast-only
+train scratch --image-side 8 --epochs 3 --batch-size 100 --optimizer adamw --precision amp-fp16 --no-augment --on 4xT4 --price 0.5 --forecast-only
+train transfer --image-side 8 --approach cached --approach fine-tune --rate 0.1 --rate 0.03 --seeds 2 --on T4 --forecast-only
+train teacher-student --image-side 8 --labeled 10% --k 50 --k 20 --p 1 --p 3 --seeds 1 --on T4 --forecast-only
+train weak --image-side 8 --noise 25% --noise 0 --clean 0.1 --imbalance 5 --seeds 1 --on T4 --forecast-only
+train scaling --image-side 8 --samples 256 --batch-sizes {16,16\\,...} --n-devices 1,2 --on T4 --price 0.5 --forecast-only
+train collect --image-side 8 --models cifar_resnet20,cifar_resnet32 --epochs 1,3 --seeds 2 --on T4 --forecast-only
+train {scratch --epochs 0,scratch --price=-1,scratch --optimizer best,weak --noise 120%,teacher-student --p 11,scaling --n-devices 2\\,4}
 """  # noqa: E501  a question stays on its line
 
 

@@ -1,13 +1,16 @@
 """A signature that declares its options: checked before any work, complete inside, shown one by one."""
 
+import importlib
 import inspect
+import pkgutil
 from typing import Annotated, TypedDict, Unpack
 
 import numpy as np
 import pytest
 
+import traincast.options
 from traincast.errors import InputError, ParameterError
-from traincast.options.option import Option, declared
+from traincast.options.option import Option, declared, option_in
 from traincast.options.question import question
 
 Count = Annotated[int, Option(help="How many.", at_least=1, at_most=100)]
@@ -79,3 +82,16 @@ def test_scalars_of_numpy_become_plain_numbers():
 def test_numbers_that_nobody_can_mean_are_refused(wrong):
     with pytest.raises(InputError, match="price cannot be "):
         asked(3, price=wrong)
+
+
+def test_no_two_options_share_a_name():
+    """A later theme would hide an earlier one's option in the catalog."""
+    homes: dict[str, set[str]] = {}
+    for theme in pkgutil.iter_modules(traincast.options.__path__):
+        module = importlib.import_module(f"traincast.options.{theme.name}")
+        if theme.name == "catalog":
+            continue
+        for name, value in vars(module).items():
+            if option_in(value) is not None:
+                homes.setdefault(name, set()).add(str(id(option_in(value)[1])))
+    assert [name for name, options in homes.items() if len(options) > 1] == []

@@ -22,7 +22,7 @@ from traincast.recipes.collection import Grid, recipe_of, run_folder, run_name, 
 
 torch.set_num_threads(1)
 GRID = Grid(models=("cifar_resnet20",), n_epochs=(1, 2), seeds=(0, 1), image_side=8, batch_size=512)
-LINE = ["--epochs", "1,2", "--seeds", "2", "--image-side", "8", "--batch-size", "512"]
+LINE = ["--epochs", "1,2", "--seeds", "2", "--image-side", "8", "--batch", "512"]
 N_STEPS = 3  # of an epoch: 1,438 images by 512
 
 

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import resource
 import signal
 import subprocess
 import sys
@@ -233,6 +234,26 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path):
         tiny_run(tmp_path / "file" / "run")
     with pytest.raises(InputError, match="cannot be written"):
         save_checkpoint(tmp_path / "nowhere" / "checkpoint.pt", {"module": {}})
+
+
+def test_a_disk_that_fills_up_keeps_the_checkpoint_before_and_the_run_goes_on(tmp_path, unbroken):
+    """Files may grow no larger than so much, as on a full disk: the system refuses the rest of a write."""
+    broken_off(tmp_path, 7)
+    before = (tmp_path / "checkpoint.pt").read_bytes()
+    usual, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) - 2000, hard))
+    try:
+        with pytest.raises(InputError) as refused:
+            tiny_run(tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (usual, hard))
+    path = tmp_path / "checkpoint.pt"
+    stays = "the one before stays, and the same command goes on from it"
+    assert str(refused.value) == f"The checkpoint '{path}' cannot be written: File too large; {stays}."
+    assert path.read_bytes() == before
+    net = tiny_net()
+    assert tiny_run(tmp_path, net=net).resumed_at_step == 7
+    assert rows_of(tmp_path) == unbroken[0]
 
 
 def test_a_checkpoint_that_lacks_something_is_said_in_one_sentence(tmp_path):

@@ -145,7 +145,7 @@ def test_cifar10_is_fetched_with_its_bytes_told_and_trained_on(server, tmp_path,
         monkeypatch.setitem(cifar10.CHECKSUMS, name, hashlib.md5(content).hexdigest())
     monkeypatch.setenv("TRAINCAST_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
-    line = ["train", "scratch", "--data", "cifar10", "--epochs", "1", "--batch-size", "50"]
+    line = ["train", "scratch", "--data", "cifar10", "--epochs", "1", "--batch", "50"]
     assert run([*line, "--download", "--json"]) == 0
     told = capsys.readouterr()
     assert f"Downloading, bytes: {len(server.content):,} of {len(server.content):,}" in told.err

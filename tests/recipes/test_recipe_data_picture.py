@@ -10,7 +10,8 @@ from PIL import Image
 from traincast.errors import InputError
 from traincast.recipes.data.images import ImageDataset, LabeledImages, StoredImages
 from traincast.recipes.data.load import load_dataset
-from traincast.recipes.data.picture import class_table, sample_picture, write_sample_picture
+from traincast.recipes.data.picture import sample_picture, write_sample_picture
+from traincast.views.train_transfer import class_table
 
 
 def plain(labels, names, side=8):

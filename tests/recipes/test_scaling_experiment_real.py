@@ -15,7 +15,7 @@ from traincast.api.scaling_forecast import last_batch_size
 from traincast.recipes.scaling_experiment.result import read_run
 from traincast.recipes.scaling_experiment.settings import Cell
 
-ASKED = {"batch_sizes": (16,), "grows": False, "n_devices": (1, 2), "n_samples": 60, "image_side": 8}
+ASKED = {"batch_sizes": (16,), "n_devices": (1, 2), "n_samples": 60, "image_side": 8}
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def killed_and_resumed(home, tmp_path_factory):
     wait_for(lambda: not processes_in(folder))
     left = first.read_bytes(), first.stat().st_mtime_ns
     n_done = len(list(folder.glob("*x*.json")))
-    result = run_scaling(plan_scaling("cifar_resnet20", **ASKED), folder)
+    result = run_scaling(plan_scaling("cifar_resnet20", **ASKED, out=folder))
     return folder, (left, n_done), result
 
 
@@ -113,14 +113,14 @@ def test_an_epoch_is_its_full_steps_and_a_last_smaller_one():
 
 def test_batches_grow_fourfold_until_the_data_end():
     experiment = plan_scaling(
-        "cifar_resnet20", batch_sizes=(8,), n_devices=(1, 2), n_samples=300, image_side=8, on="T4"
+        "cifar_resnet20", batch_sizes=(8, ...), n_devices=(1, 2), n_samples=300, image_side=8, on="T4"
     )
     assert experiment.settings.batch_sizes == (8, 32, 128)
 
 
 def test_batches_grow_until_memory_ends(monkeypatch):
     monkeypatch.setattr("traincast.api.scaling_forecast.device_memory_bytes", lambda settings, on: 310 * 2**20)
-    experiment = plan_scaling("cifar_resnet20", batch_sizes=(8,), n_devices=(1, 2))
+    experiment = plan_scaling("cifar_resnet20", batch_sizes=(8, ...), n_devices=(1, 2))
     assert experiment.settings.batch_sizes == (8, 32)
     assert experiment.notes[0] == "Batches end at 32 a device: memory would not do for 128."
 

@@ -56,7 +56,7 @@ def test_reading_images_is_counted_here_and_elsewhere_it_is_said_that_it_is_not(
     assert here.has_input
     assert any("not calibrated" in warning for warning in here.warnings)
     assert on_t4.stages[0].input_s == 0
-    assert any("Reading and augmenting the images is not counted" in warning for warning in on_t4.warnings)
+    assert any("Reading and augmenting images is not included" in warning for warning in on_t4.warnings)
 
 
 class Counted:

@@ -185,7 +185,7 @@ def test_runs_that_are_mostly_log_and_checkpoint_are_named(data, weights):
     recipe = recipe_of(data, weights, n_seeds=3, approaches=("cached",))
     _, cached = recipe.stages()
     assert cached.n_runs == recipe.n_runs("cached") == cached.n_epochs // recipe.n_epochs
-    said = "Logs and checkpoints are not forecast, and they are much of runs as short as those of 'cached'."
+    said = "Writing logs and checkpoints is not forecast, and it dominates runs as short as those of 'cached'."
     assert said in forecast_stages([cached]).warnings
     long = replace(cached, n_epochs=10**6 * cached.n_epochs)
     assert said not in forecast_stages([long]).warnings

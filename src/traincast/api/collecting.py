@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
+from traincast.api.recipes import folder_of
+from traincast.api.runnables import require_torch
+from traincast.api.training import forecasts_to_dict
 from traincast.errors import TraincastError
 from traincast.hardware.host import THIS_MACHINE
+from traincast.options import catalog as o
+from traincast.options.question import question
+from traincast.recipes.usual import COLLECTION_EPOCHS, DATA, MODEL, SCRATCH
 
 if TYPE_CHECKING:
     from traincast.api.training import RecipeForecast
@@ -16,6 +23,45 @@ if TYPE_CHECKING:
     from traincast.measurement.record import Record
     from traincast.recipes.collection import Grid
     from traincast.recipes.engine.stages import Stage
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CollectionPlan:
+    """The runs of a grid, and the folder where they are going to run. It is forecast when that is first asked for."""
+
+    grid: Grid
+    stages: tuple[Stage, ...]
+    folder: Path
+    on: str  # what the forecast is for
+    price_usd_per_hour: float | None
+
+    @cached_property
+    def forecast(self) -> RecipeForecast | None:
+        """On the place that was asked about; None where that stands for no device of the grid."""
+        return forecast_collection(self.stages, self.on, price_usd_per_hour=self.price_usd_per_hour)
+
+    @cached_property
+    def forecast_here(self) -> RecipeForecast | None:
+        """What the runs are compared with."""
+        is_elsewhere = self.on != THIS_MACHINE and set(self.grid.devices) == {"cpu"}
+        return forecast_collection(self.stages) if is_elsewhere else self.forecast
+
+    def check_devices(self) -> None:
+        """Raises where torch cannot train on one of them here."""
+        from traincast.recipes.engine.settings import check_device
+
+        for device in self.grid.devices:
+            check_device(device)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What --forecast-only --json prints."""
+        return {"forecast": None if self.forecast is None else self.forecast.to_dict()}
+
+    def answer(self, collection: Collection) -> dict[str, Any]:
+        """What --json prints of the runs with their forecast."""
+        if self.forecast is None or self.forecast_here is None:
+            return {"forecast": None, **collection.to_dict()}
+        return {**forecasts_to_dict(self.forecast, self.forecast_here), **collection.to_dict()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +86,7 @@ class CollectedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collection:
-    """A folder of logs, one a run, and what is in them."""
+    """A folder of logs, one per run, and what is in them."""
 
     folder: Path
     progress: Progress | None  # None: nothing was run just now
@@ -66,6 +112,48 @@ class Collection:
         }
 
 
+@question
+def plan_collection(
+    data: o.Data = DATA,
+    *,
+    models: o.TrainedModels = (MODEL,),
+    n_epochs: o.EpochCounts = COLLECTION_EPOCHS,
+    n_seeds: o.Seeds = 1,
+    devices: o.TrainDevices = ("cpu",),
+    batch_size: o.BatchOfStep = SCRATCH.batch_size,
+    learning_rate: o.LearningRate = SCRATCH.learning_rate,
+    optimizer: o.TrainOptimizer = SCRATCH.optimizer,
+    weight_decay: o.WeightDecay = SCRATCH.weight_decay,
+    on: o.ForecastPlace = THIS_MACHINE,
+    on_download: Callable[[int, int | None], None] | None = None,
+    **shared: Unpack[o.TrainingOptions],
+) -> CollectionPlan:
+    """Every model for every number of epochs with every seed on every device."""
+    require_torch("Training", extra="recipes")
+    from traincast.recipes.collection import Grid
+
+    grid = Grid(
+        models=tuple(dict.fromkeys(models)),
+        devices=tuple(dict.fromkeys(devices)),
+        n_epochs=tuple(sorted(set(n_epochs))),
+        seeds=tuple(range(n_seeds)),
+        data=str(data),
+        image_side=shared["image_side"],
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        optimizer=optimizer,
+        weight_decay=weight_decay,
+        precision=shared["precision"],
+    )
+    return CollectionPlan(
+        grid=grid,
+        stages=tuple(collection_stages(grid, download=shared["download"], on_download=on_download)),
+        folder=folder_of(shared["out"], "collect", data),
+        on=on,
+        price_usd_per_hour=shared["price_usd_per_hour"],
+    )
+
+
 def collection_stages(
     grid: Grid, *, download: bool = False, on_download: Callable[[int, int | None], None] | None = None
 ) -> list[Stage]:
@@ -78,7 +166,7 @@ def collection_stages(
     from traincast.recipes.models import meta_model
 
     data = load_dataset(grid.data, image_side=grid.image_side, download=download, on_progress=on_download)
-    # One callable a model: stages that share it are captured once.
+    # One callable per model: stages that share it are captured once.
     makers = {model: partial(meta_model, model, data.train.n_classes) for model in grid.models}
     return [
         replace(stage, name=run_name(task.settings), make_module=makers[str(task.settings["model"])])
@@ -102,14 +190,15 @@ def forecast_collection(
     return forecast_stages(own, on, is_here=is_here, price_usd_per_hour=price_usd_per_hour) if own else None
 
 
+@question
 def collect(
     grid: Grid,
     folder: str | Path,
     *,
-    on_ray: str | None = None,
-    cpus_per_task: int | None = None,
-    retry_failed: bool = False,
-    download: bool = False,
+    on_ray: o.OnRay = None,
+    cpus_per_task: o.CpusPerTask = None,
+    retry_failed: o.RetryFailed = False,
+    download: o.Download = False,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Collection:
     """Train the grid, each run in a folder of its own, and fit every log. What is done already is not done again.

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
+from traincast.api.recipes import folder_of
+from traincast.api.runnables import require_torch
+from traincast.api.training import forecasts_to_dict
 from traincast.errors import InputError, TraincastError
 from traincast.hardware.host import THIS_MACHINE
-from traincast.recipes.usual import DATA, MODEL, SCALING_DEVICES
+from traincast.options import catalog as o
+from traincast.options.question import question
+from traincast.recipes.usual import DATA, MODEL, SCALING_DEVICES, SCALING_EPOCHS, SCRATCH
 
 if TYPE_CHECKING:
     from traincast.api.scaling_forecast import ScalingForecast
@@ -30,6 +35,13 @@ class ScalingExperiment:
     cells: tuple[Cell, ...]
     forecast: ScalingForecast
     notes: tuple[str, ...]
+    folder: Path  # where it is going to run
+    link_bytes_per_s: float | None  # of what joins the devices; None: as measured
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the forecast is for what is going to run."""
+        return self.forecast.on == THIS_MACHINE or self.settings.device != "cpu"
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -51,9 +63,12 @@ class ScalingResult:
     strong: Comparison
     warnings: tuple[str, ...]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self, asked: ScalingExperiment | None = None) -> dict[str, Any]:
+        """What --json prints. `asked` is the same experiment with the forecast for another device."""
+        here = self.experiment
         return {
-            **self.experiment.to_dict(),
+            **here.to_dict(),
+            **({} if asked is None else forecasts_to_dict(asked.forecast, here.forecast)),
             "runs": [run.to_dict() | {"epoch_s": run.epoch_s, "n_steps": run.n_steps} for run in self.runs],
             "failures": [{**asdict(cell), "error": error} for cell, error in self.failures],
             "weak": _compared(self.weak),
@@ -62,62 +77,80 @@ class ScalingResult:
         }
 
 
+@question
 def plan_scaling(
-    model: str = MODEL,
-    data: str = DATA,
+    model: o.TrainedModel = MODEL,
+    data: o.Data = DATA,
     *,
-    batch_sizes: Sequence[int] = (32,),
-    grows: bool = True,
-    n_devices: Sequence[int] = SCALING_DEVICES,
-    on: str = THIS_MACHINE,
-    device: str = "cpu",
-    n_samples: int | None = None,
-    image_side: int | None = None,
-    download: bool = False,
+    n_devices: o.DeviceCounts = SCALING_DEVICES,
+    batch_sizes: o.BatchesOfDevice = (32, ...),
+    n_epochs: o.EpochsOfEach = SCALING_EPOCHS,
+    n_samples: o.ImagesPerEpoch = None,
+    learning_rate: o.LearningRate = SCRATCH.learning_rate,
+    optimizer: o.TrainOptimizer = SCRATCH.optimizer,
+    device: o.ScalingDevice = "cpu",
+    link: o.JoiningLink = None,
+    seed: o.Seed = 0,
+    on: o.ForecastDevice = THIS_MACHINE,
     on_download: Callable[[int, int | None], None] | None = None,
-    price_usd_per_hour: float | None = None,
-    **options: Any,
+    **shared: Unpack[o.TrainingOptions],
 ) -> ScalingExperiment:
-    """The runs of a scaling experiment and their forecast. With `grows`, batch sizes go on fourfold from the last one.
+    """The runs of a scaling experiment and their forecast. Batch sizes that end in `...` go on fourfold.
 
-    They end where memory does (as forecast), or where the data no longer fill one step of all devices. `options` are
-    n_epochs, optimizer, learning_rate, precision and seed. `on` is the device to forecast for ("T4"), if not this one;
-    a price is that of a device.
+    They end where memory does (as forecast), or where the data no longer fill one step of all devices. `on` is the
+    device to forecast for ("T4"), if not this one; a price is that of a device.
     """
+    require_torch("Training", extra="recipes")
     from traincast.api.scaling_forecast import captured, forecast_cells
+    from traincast.hardware.link_table import find_link_inside
     from traincast.measurement.environment import n_usable_cores
     from traincast.measurement.processes.share import threads_of
     from traincast.recipes.data.load import load_dataset
     from traincast.recipes.scaling_experiment.settings import ScalingSettings
     from traincast.recipes.scaling_experiment.share import training_images
 
+    link_bytes_per_s = None if link is None else find_link_inside(link).bytes_per_s
     settings = ScalingSettings(
         model=model,
-        data=data,
-        batch_sizes=tuple(batch_sizes),
+        data=str(data),
+        batch_sizes=tuple(size for size in batch_sizes if isinstance(size, int)),
         n_devices=tuple(n_devices),
         n_threads=threads_of(n_usable_cores(), max(n_devices, default=1)),
         n_samples=n_samples,
-        image_side=image_side,
+        image_side=shared["image_side"],
+        optimizer=optimizer,
+        learning_rate=learning_rate,
+        precision=shared["precision"],
         device=device,
-        **options,
+        seed=seed,
+        n_epochs=n_epochs,
     )
     if on == THIS_MACHINE:
         _check_gpus(settings)
-    images = load_dataset(data, image_side=image_side, download=download, on_progress=on_download)
+    images = load_dataset(
+        settings.data, image_side=settings.image_side, download=shared["download"], on_progress=on_download
+    )
     n_images = training_images(images, settings).n_samples
     trace = captured(settings, images)
     notes: list[str] = []
-    if grows:
+    if ... in batch_sizes:
         settings, notes = _grown(settings, trace, n_images, on)
     cells = settings.cells(n_images)
     if not any(cell.n_devices == 1 for cell in cells):
         raise InputError(f"An epoch of {n_images:,} samples has no full batch of {settings.batch_sizes[0]:,}.")
     forecast = forecast_cells(
-        trace, settings, images, cells, n_samples=n_images, on=on, price_usd_per_hour=price_usd_per_hour
+        trace, settings, images, cells, n_samples=n_images, on=on, price_usd_per_hour=shared["price_usd_per_hour"]
     )
     notes += _left_out(settings, n_images)
-    return ScalingExperiment(settings=settings, n_samples=n_images, cells=cells, forecast=forecast, notes=tuple(notes))
+    return ScalingExperiment(
+        settings=settings,
+        n_samples=n_images,
+        cells=cells,
+        forecast=forecast,
+        notes=tuple(notes),
+        folder=folder_of(shared["out"], "scaling", model, data),
+        link_bytes_per_s=link_bytes_per_s,
+    )
 
 
 def _grown(settings: ScalingSettings, trace: Trace, n_images: int, on: str) -> tuple[ScalingSettings, list[str]]:
@@ -148,15 +181,14 @@ def _left_out(settings: ScalingSettings, n_images: int) -> list[str]:
     ]
 
 
+@question
 def run_scaling(
     experiment: ScalingExperiment,
-    folder: str | Path,
     *,
-    link_bytes_per_s: float | None = None,
-    retry_failed: bool = False,
+    retry_failed: o.RetryFailed = False,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> ScalingResult:
-    """Run what is not in the folder yet, under torchrun, and compare. The folder then also has `measured.csv`.
+    """Run what is not in its folder yet, under torchrun, and compare. The folder then also has `measured.csv`.
 
     Runs whose memory ended are results too, and tried again only with `retry_failed`.
     """
@@ -169,7 +201,7 @@ def run_scaling(
     from traincast.recipes.scaling_experiment.settings import FILE
     from traincast.report.files import write_file
 
-    settings, folder = experiment.settings, Path(folder)
+    settings, folder = experiment.settings, experiment.folder
     _check_gpus(settings)
     keep_settings(folder / FILE, settings.to_dict())
     for cell in experiment.cells if retry_failed else ():
@@ -187,8 +219,8 @@ def run_scaling(
         experiment=experiment,
         runs=runs,
         failures=tuple((cell, run) for cell, run in found if isinstance(run, str)),
-        weak=compare(settings, runs, "weak", link_bytes_per_s=link_bytes_per_s),
-        strong=compare(settings, runs, "strong", link_bytes_per_s=link_bytes_per_s),
+        weak=compare(settings, runs, "weak", link_bytes_per_s=experiment.link_bytes_per_s),
+        strong=compare(settings, runs, "strong", link_bytes_per_s=experiment.link_bytes_per_s),
         warnings=warnings,
     )
 

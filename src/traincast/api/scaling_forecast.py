@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from traincast.errors import InputError, ParameterError
+from traincast.errors import InputError
 from traincast.hardware.host import THIS_MACHINE
 
 if TYPE_CHECKING:
@@ -111,8 +110,6 @@ def forecast_cells(
     price_usd_per_hour: float | None = None,
 ) -> ScalingForecast:
     """Every cell for whose devices figures are known; a price is that of a device."""
-    if price_usd_per_hour is not None and not 0 < price_usd_per_hour < math.inf:
-        raise ParameterError("price_usd_per_hour", price_usd_per_hour, "give a number above 0")
     found: list[CellForecast] = []
     warnings: dict[str, None] = {}
     read_s = _read_s(settings, data) if on == THIS_MACHINE else None

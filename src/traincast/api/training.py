@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from traincast.api.forecasts import forecast
-from traincast.forecasting.forecast import NO_LENGTH
+from traincast.estimate import Estimate
 from traincast.hardware.host import THIS_MACHINE
-from traincast.kernels.cpu.times import MEMORY_IS_KEPT
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from traincast.api.scaling_forecast import ScalingForecast
     from traincast.forecasting.forecast import Forecast
     from traincast.hardware.cluster import Cluster
     from traincast.recipes.data.batches import Batches
@@ -24,33 +24,21 @@ PARTS = ("train_s", "input_s", "evaluate_s")
 _SHORT_S = 1.0  # a run of 70 ms was forecast at a third of that: the rest was log and checkpoint
 
 
-@dataclass(frozen=True, slots=True)
-class Seconds:
-    """A median with p10 and p90. What one machine does too slowly it does so everywhere: intervals add up whole."""
-
-    median: float
-    low: float
-    high: float
-
-    def __add__(self, other: Seconds) -> Seconds:
-        return Seconds(self.median + other.median, self.low + other.low, self.high + other.high)
-
-    def __mul__(self, times: float) -> Seconds:
-        return Seconds(self.median * times, self.low * times, self.high * times)
-
-
-NONE = Seconds(0.0, 0.0, 0.0)
+NONE = Estimate(0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class StageForecast:
-    """One stage. `step` is the forecast of a full batch; the evaluation has the reading of its images in it."""
+    """One stage. `step` is the forecast of a full batch; the evaluation has the reading of its images in it.
+
+    What one machine does too slowly it does so everywhere: the seconds of its parts err together.
+    """
 
     stage: Stage
     step: Forecast
-    train: Seconds
-    evaluate: Seconds
-    input: Seconds
+    train: Estimate
+    evaluate: Estimate
+    input: Estimate
     price_usd_per_hour: float | None
 
     @property
@@ -58,24 +46,24 @@ class StageForecast:
         return self.stage.name
 
     @property
-    def total(self) -> Seconds:
-        return self.train + self.evaluate + self.input
+    def total(self) -> Estimate:
+        return self.train.plus(self.evaluate).plus(self.input)
 
     @property
     def train_s(self) -> float:
-        return self.train.median
+        return self.train.p50
 
     @property
     def evaluate_s(self) -> float:
-        return self.evaluate.median
+        return self.evaluate.p50
 
     @property
     def input_s(self) -> float:
-        return self.input.median
+        return self.input.p50
 
     @property
     def total_s(self) -> float:
-        return self.total.median
+        return self.total.p50
 
     @property
     def is_short(self) -> bool:
@@ -99,7 +87,7 @@ class StageForecast:
             "step_s": self.step.step_s,
             **{part: getattr(self, part) for part in PARTS},
             "total_s": self.total_s,
-            "total_interval_s": (self.total.low, self.total.high),
+            "total_interval_s": self.total.ends,
             "peak_memory_bytes": self.peak_memory_bytes,
             "fits": self.step.fits,
             "cost_usd": self.cost_usd,
@@ -116,16 +104,16 @@ class RecipeForecast:
     warnings: tuple[str, ...]
 
     @property
-    def total(self) -> Seconds:
-        return sum((stage.total for stage in self.stages), NONE)
+    def total(self) -> Estimate:
+        return functools.reduce(Estimate.plus, (stage.total for stage in self.stages), NONE)
 
     @property
     def total_s(self) -> float:
-        return self.total.median
+        return self.total.p50
 
     def interval(self) -> tuple[float, float]:
         """p10 and p90 of the total."""
-        return self.total.low, self.total.high
+        return self.total.ends
 
     @property
     def peak_memory_bytes(self) -> int:
@@ -156,7 +144,7 @@ class RecipeForecast:
             (
                 stage.name,
                 f"{stage.stage.n_steps:,}",
-                *(show_duration(seconds) for seconds in (stage.total_s, stage.total.low, stage.total.high)),
+                *(show_duration(seconds) for seconds in (stage.total_s, *stage.total.ends)),
                 show_bytes(stage.peak_memory_bytes),
             )
             for stage in self.stages
@@ -164,6 +152,14 @@ class RecipeForecast:
         header = ("stage", "steps", "total", "p10", "p90", "memory")
         title = f"On {self.place}: {show_duration(self.total_s)}"
         return to_notebook(title, rows, header=header, notes=self.warnings)
+
+
+def forecasts_to_dict(
+    asked: RecipeForecast | ScalingForecast, here: RecipeForecast | ScalingForecast
+) -> dict[str, Any]:
+    """What JSON has of the forecast that was asked for, and of what a run here is compared with if that is another."""
+    told = {"forecast": asked.to_dict()}
+    return told if asked is here else {**told, "forecast_here": here.to_dict()}
 
 
 def forecast_stages(
@@ -191,21 +187,26 @@ def forecast_stages(
 
 def _warnings(stages: Sequence[StageForecast], *, is_here: bool) -> tuple[str, ...]:
     """Of all stages, each once."""
+    from traincast.forecasting.forecast import NO_LENGTH
+    from traincast.kernels.cpu.times import MEMORY_IS_KEPT
+
     told = (warning for stage in stages for warning in stage.step.warnings)
     found = dict.fromkeys(warning for warning in told if warning != NO_LENGTH)  # a stage knows its own samples
     short = [f"'{stage.name}'" for stage in stages if stage.is_short]
     if short:
         named = ", ".join(short[:3]) + (" and more" if len(short) > 3 else "")
-        found[f"Logs and checkpoints are not forecast, and they are much of runs as short as those of {named}."] = None
+        found[f"Writing logs and checkpoints is not forecast, and it dominates runs as short as those of {named}."] = (
+            None
+        )
     if not is_here:
-        found["Reading and augmenting the images is not counted: only this machine's was timed."] = None
+        found["Reading and augmenting images is not included: it was timed only on this machine."] = None
         return tuple(found)
     from traincast.measurement.heap import keep_memory
 
     if keep_memory():  # as the loop does
         found = {warning: None for warning in found if not warning.startswith(MEMORY_IS_KEPT)}
     if any(stage.stage.device != "cpu" and stage.step.question.device.kind == "cpu" for stage in stages):
-        found["It trains on a GPU, and this is the forecast for a CPU: name the GPU that it is (--on T4)."] = None
+        found["Training runs on a GPU, but this forecast is for a CPU: name the GPU (on: T4)."] = None
     return tuple(found)
 
 
@@ -221,16 +222,16 @@ def _forecast_stage(
         passes = _Steps(traces.of(stage, "inference"), on, {**options, "optimizer": "none"})
         evaluate = passes.epoch(stage.n_test_samples, stage.batch_size)
         if reading is not None:
-            evaluate += reading.of(stage.reads_test, stage.n_test_samples)
+            evaluate = evaluate.plus(reading.of(stage.reads_test, stage.n_test_samples))
     if reading is not None:
         read = reading.of(stage.reads, stage.n_samples)
     step = steps.at(min(stage.batch_size, stage.n_samples))
     return StageForecast(
         stage=stage,
         step=step,
-        train=steps.epoch(stage.n_samples, stage.batch_size) * stage.n_epochs,
-        evaluate=evaluate * stage.n_evaluations,
-        input=read * stage.n_epochs,
+        train=steps.epoch(stage.n_samples, stage.batch_size).times(stage.n_epochs),
+        evaluate=evaluate.times(stage.n_evaluations),
+        input=read.times(stage.n_epochs),
         price_usd_per_hour=step.question.run_price_usd_per_hour,
     )
 
@@ -259,21 +260,24 @@ class _Steps:
         self._trace, self._on, self._options = trace, on, options
 
     def at(self, batch_size: int) -> Forecast:
+        from traincast.api.forecasts import forecast
+
         return forecast(self._trace, self._on, batch_size, **self._options)
 
-    def epoch(self, n_samples: int, batch_size: int) -> Seconds:
+    def epoch(self, n_samples: int, batch_size: int) -> Estimate:
         """Full batches, and one with the rest, in which each of several devices has a sample at least."""
         full = self.at(batch_size)
         n_full, n_rest = divmod(n_samples, batch_size)
-        seconds = _step_seconds(full) * n_full
+        seconds = _step_seconds(full).times(n_full)
         if not n_rest:
             return seconds
         rest = self.at(max(n_rest, full.question.n_devices))
-        return seconds + _step_seconds(rest)
+        return seconds.plus(_step_seconds(rest))
 
 
-def _step_seconds(answer: Forecast) -> Seconds:
-    return Seconds(answer.step_s, *answer.interval("step_s"))
+def _step_seconds(answer: Forecast) -> Estimate:
+    low_s, high_s = answer.interval("step_s")
+    return Estimate(low_s, answer.step_s, high_s)
 
 
 class _Reading:
@@ -282,7 +286,7 @@ class _Reading:
     def __init__(self) -> None:
         self._s_per_sample: dict[tuple[Any, ...], float] = {}
 
-    def of(self, batches: Batches | None, n_samples: int) -> Seconds:
+    def of(self, batches: Batches | None, n_samples: int) -> Estimate:
         from traincast.recipes.engine.input_time import input_s_per_sample
 
         if batches is None:
@@ -291,4 +295,4 @@ class _Reading:
         if key not in self._s_per_sample:
             self._s_per_sample[key] = input_s_per_sample(batches)
         seconds = self._s_per_sample[key] * n_samples
-        return Seconds(seconds, seconds, seconds)
+        return Estimate(seconds, seconds, seconds)

@@ -37,22 +37,27 @@ COMMANDS = (
 )
 
 
-def make_app(commands: Iterable[str] = COMMANDS) -> typer.Typer:
-    """The application with these commands."""
+_GROUPS = ("train",)
+
+
+def make_app(commands: Iterable[str] = COMMANDS, *, of_group: Sequence[str] = ()) -> typer.Typer:
+    """The application with these commands; `of_group` is what is asked of a group of commands."""
     app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
     app.callback()(_traincast)
     for name in commands:
-        found = getattr(import_module(f"traincast.cli.{name}"), name)
-        if isinstance(found, typer.Typer):  # a group of commands
-            app.add_typer(found)
+        module = import_module(f"traincast.cli.{name}")
+        if name in _GROUPS:
+            app.add_typer(module.make_group(of_group))
         else:
-            app.command()(found)
+            app.command()(getattr(module, name))
     return app
 
 
 def app_for(arguments: Sequence[str]) -> typer.Typer:
     """The application with the command that the line begins with; with all of them where it begins otherwise."""
-    return make_app(arguments[:1] if arguments and arguments[0] in COMMANDS else COMMANDS)
+    if not arguments or arguments[0] not in COMMANDS:
+        return make_app()
+    return make_app(arguments[:1], of_group=arguments[1:2])
 
 
 def _print_version(is_asked: bool) -> None:

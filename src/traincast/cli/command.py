@@ -55,12 +55,16 @@ class CommandLine:
         sources = {name: self.context.get_parameter_source(name) for name in self.context.params}
         return frozenset(name for name, source in sources.items() if source and source.name == "COMMANDLINE")
 
-    def show(self, document: Document, data: Any = None) -> None:
-        """`data` is what the Python result holds, or a function that gives it; without it JSON repeats the tables."""
+    def show(self, document: Document, data: Any = None, *, page: Document | None = None) -> None:
+        """`data` is what the Python result holds, or a function that gives it; without it JSON repeats the tables.
+
+        `page` is what files show where that is more: what was printed before stands on no page yet.
+        """
         from traincast.cli.show import show
 
         known = data() if callable(data) and self.as_json else data
-        show(document, as_json=self.as_json, html=self.html, png=self.png, data=known if self.as_json else None)
+        told = known if self.as_json else None
+        show(document, as_json=self.as_json, html=self.html, png=self.png, data=told, page=page)
 
 
 def command(
@@ -124,11 +128,13 @@ def _parameter(one: Declared) -> inspect.Parameter:
     kwargs: dict[str, Any] = {"help": one.option.help, "metavar": one.option.metavar}
     if not one.option.shows_default:
         kwargs["show_default"] = False
+    # What is on by itself needs a flag that turns it off.
+    flag = f"{one.flag}/--no-{one.flag.removeprefix('--')}" if one.default is True else one.flag
     make = typer.Argument if one.option.is_argument else typer.Option
-    info = make(**kwargs) if one.option.is_argument else make(one.flag, *one.option.aliases, **kwargs)
-    usual = one.default
-    if one.option.typed is not None and usual is not None and not one.is_required:
-        usual = one.option.typed.show(usual)
+    info = make(**kwargs) if one.option.is_argument else make(flag, *one.option.aliases, **kwargs)
+    usual, typed = one.default, one.option.typed
+    if typed is not None and usual is not None and not one.is_required:
+        usual = [typed.show(value) for value in usual] if one.option.is_repeated else typed.show(usual)
     default = {} if one.is_required else {"default": usual}
     return inspect.Parameter(
         one.name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[_typed_as(one), info], **default
@@ -139,7 +145,11 @@ def _read(one: Declared, value: Any) -> Any:
     """What was typed as what it means; typer itself would tell its own story of a mistake."""
     if one.is_mapping:
         return dict(one.read(text) for text in value or ()) or None
-    return one.read(value) if one.option.typed is not None and isinstance(value, str) else value
+    if one.option.typed is None:
+        return value
+    if isinstance(value, list):
+        return [one.read(text) for text in value] or None
+    return one.read(value) if isinstance(value, str) else value
 
 
 def _typed_as(one: Declared) -> Any:
@@ -147,7 +157,7 @@ def _typed_as(one: Declared) -> Any:
     kinds = [part.strip() for part in type_text(one.type).split(" | ")]
     is_optional = "None" in kinds
     several = next((kind for kind in kinds if kind.startswith(("Sequence[", "list["))), None)
-    if one.is_mapping or (several is not None and one.option.typed is None):
+    if one.is_mapping or (several is not None and (one.option.typed is None or one.option.is_repeated)):
         return list[str] | None if is_optional else list[str]
     kind: Any = next((_SIMPLE[name] for name in kinds if name in _SIMPLE), str) if one.option.typed is None else str
     return kind | None if is_optional else kind

@@ -4,57 +4,39 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from traincast.options import catalog as o
+
 if TYPE_CHECKING:
+    from traincast.api.recipes import RecipePlan
     from traincast.api.training import RecipeForecast
-    from traincast.cli.train_asked import Asked
-    from traincast.recipes.engine.recipe import Recipe, RecipeResult
+    from traincast.cli.command import CommandLine
     from traincast.report.document import Document
     from traincast.report.table import Table
 
 _INTERRUPTED = 130
-Result = TypeVar("Result", bound="RecipeResult")
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Forecasts:
-    """For the place that was asked about, and what the run is compared with: another one where that is elsewhere."""
-
-    asked: RecipeForecast
-    here: RecipeForecast
-
-    def to_dict(self) -> dict[str, Any]:
-        """What JSON has of them."""
-        told = {"forecast": self.asked.to_dict()}
-        return told if self.asked is self.here else {**told, "forecast_here": self.here.to_dict()}
-
-    def beside(self, document: Document) -> Document:
-        """The document, with the forecast for elsewhere, if there is one."""
-        return document if self.asked is self.here else _with_forecast(document, self.asked)
-
-    def on_page(self, document: Document) -> Document:
-        """With every forecast, its cost and its warnings: a terminal has shown them before the run, a page has not."""
-        return self.beside(_with_forecast(document, self.here))
+def train_own(*, forecast_only: o.ForecastOnly = False) -> None:
+    """The option of the command alone that all of them have."""
 
 
-def _with_forecast(document: Document, forecast: RecipeForecast) -> Document:
-    from traincast.views.train import forecast_notes, forecast_table
+def planned(line: CommandLine, plan: Callable[..., RecipePlan[Any]]) -> RecipePlan[Any]:
+    """What was asked for; a device that is not here is told before the forecast."""
+    with downloading() as tell:
+        found = plan(**line.options, on_download=tell)
+    if not line.own["forecast_only"]:
+        found.check_device()
+    return found
 
-    table = replace(forecast_table(forecast), title=f"Forecast for {forecast.place}")
-    notes = tuple(f"{forecast.place}: {note}" for note in forecast_notes(forecast))
-    return replace(document, tables=(*document.tables, table), notes=(*document.notes, *notes))
 
-
-def run_command(
-    recipe: Recipe[Result],
-    asked: Asked,
-    folder: Path,
-    document: Callable[[RecipeForecast, Result], Document],
+def train(
+    line: CommandLine,
+    plan: RecipePlan[Any],
+    document: Callable[[Any, RecipeForecast, Any], Document],
     *,
     about: tuple[Table, ...] = (),
 ) -> None:
@@ -62,35 +44,22 @@ def run_command(
 
     `about` are tables of what is trained on, shown with the forecast.
     """
-    from traincast.api.run_memory import check_memory
+    from traincast.api.recipes import run_recipe
     from traincast.cli.show import show
-    from traincast.recipes.engine.settings import check_device
-    from traincast.views.train import forecast_document
+    from traincast.views.train import forecast_document, with_forecasts
 
-    if not asked.forecast_only:
-        check_device(asked.device)
-    forecasts = _forecasts(recipe, asked)
-    before = forecast_document(recipe.name, forecasts.asked, about)
-    if asked.forecast_only:
-        asked.show(before, {"forecast": forecasts.asked.to_dict()})
+    before = forecast_document(plan.recipe.name, plan.forecast, about)
+    if line.own["forecast_only"]:
+        line.show(before, plan.to_dict)
         return
-    if not asked.as_json:
+    if not line.as_json:
         show(before)
-    check_memory(forecasts.here)
-    with stopped(f"The same command goes on from the checkpoint in '{folder}'."), counting(recipe.name) as tell:
-        result = recipe.run(folder, tell)
-    answer = {**forecasts.to_dict(), "result": result.to_dict()}
-    compared = document(forecasts.here, result)
-    asked.show(forecasts.beside(compared), answer, forecasts.on_page(compared))
-
-
-def _forecasts(recipe: Recipe[Result], asked: Asked) -> Forecasts:
-    from traincast.api.training import forecast_stages
-
-    stages = recipe.stages()
-    forecast = forecast_stages(stages, asked.on, is_here=asked.is_here, price_usd_per_hour=asked.price)
-    is_enough = asked.is_here or asked.forecast_only
-    return Forecasts(forecast, forecast if is_enough else forecast_stages(stages))
+    go_on = f"The same command goes on from the checkpoint in '{plan.folder}'."
+    with stopped(go_on), counting(plan.recipe.name) as tell:
+        run = run_recipe(plan, on_progress=tell)
+    compared = document(plan.recipe, plan.forecast_here, run.result)
+    told, page = with_forecasts(compared, plan.forecast, plan.forecast_here)
+    line.show(told, run.to_dict, page=page)
 
 
 @contextlib.contextmanager

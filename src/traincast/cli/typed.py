@@ -7,7 +7,7 @@ from traincast.errors import ParameterError, TraincastError
 
 TYPED: ContextVar[Sequence[str]] = ContextVar("TYPED", default=())
 # Where the option does not follow from the name.
-_OPTIONS = {"price_usd_per_hour": "--price", "checkpoint_s": "--checkpoint-every", "learning_rate": "--rate"}
+_OPTIONS = {"price_usd_per_hour": "--price"}
 
 
 def in_options(error: TraincastError) -> str:

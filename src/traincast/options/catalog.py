@@ -5,3 +5,4 @@ from traincast.options.model import *  # noqa: F403
 from traincast.options.plan import *  # noqa: F403
 from traincast.options.run import *  # noqa: F403
 from traincast.options.step import *  # noqa: F403
+from traincast.options.train import *  # noqa: F403

@@ -32,6 +32,7 @@ class Option:
     metavar: str | None = None
     typed: Typed | None = None  # how people type it, where that is not as Python has it
     is_argument: bool = False  # on a command line it stands without a flag
+    is_repeated: bool = False  # on a command line each of its values has a flag of its own
     at_least: float | None = None
     above: float | None = None
     at_most: float | None = None

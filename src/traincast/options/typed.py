@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import EllipsisType
 from typing import Any
 
 from traincast.errors import InputError
@@ -62,6 +63,14 @@ def seconds(text: str) -> float:
 def seconds_or_none(text: str) -> float:
     """0 is a duration, too."""
     return 0.0 if text in ("0", "0s") else seconds(text)
+
+
+def seconds_or_duration(text: str) -> float:
+    """A number alone is seconds."""
+    try:
+        return _finite(text)
+    except ValueError:
+        return seconds(text)
 
 
 def shown_duration(value_s: float) -> str:
@@ -167,9 +176,15 @@ def doubling(text: str) -> list[int]:
     return sorted(found)
 
 
+def growing_numbers(text: str) -> list[int | EllipsisType]:
+    """A list of whole numbers; with '...' at its end it goes on."""
+    listed = text.removesuffix(",...")
+    return [*whole_numbers(listed), *([...] if listed != text else [])]
+
+
 def names(text: str) -> list[str]:
-    """ddp,fsdp: each as it is written."""
-    return [part.strip() for part in text.split(",") if part.strip()]
+    """ddp,fsdp: each once, as it is written."""
+    return list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
 
 
 def _finite(text: str) -> float:
@@ -181,8 +196,9 @@ def _finite(text: str) -> float:
 
 DURATION = Typed(seconds, "a duration above 0", "12h, 90min, 1d12h or 45s", shown_duration)
 DURATION_OR_NONE = Typed(seconds_or_none, "a duration", "12h, 90min, 45s or 0", shown_duration)
+SECONDS = Typed(seconds_or_duration, "a number of seconds", "60, 90s or 12h", lambda value: f"{value:g}")
 USD = Typed(usd, "an amount in US dollars", "200, $200 or 12.50")
-SHARE = Typed(share, "a share", "5% or 0.05")
+SHARE = Typed(share, "a share", "5% or 0.05", lambda value: f"{100 * value:g}%")
 PROBABILITY = Typed(share, "a share", "90% or 0.9")
 ACCURACY = Typed(accuracy, "an accuracy", "0.92 or 92%")
 COUNT = Typed(count, "a whole number", "1281167, 300B or 15T")
@@ -190,6 +206,12 @@ AMOUNT = Typed(amount, "a number", "90, 1.5 or 300k")
 MEANING = Typed(named, "a meaning and a column's name", "step=it")
 SIZE_OF = Typed(size_of, "a column and a whole number from 1", "depth=50")
 WHOLE_NUMBERS = Typed(whole_numbers, "a list of whole numbers from 1", "1,2,4,8 or 1-8", as_typed)
+GROWING_NUMBERS = Typed(
+    growing_numbers,
+    "a list of whole numbers from 1",
+    "32,128, or 32,... to go on",
+    lambda values: ",".join("..." if value is ... else str(value) for value in values),
+)
 NUMBERS_IN_ORDER = Typed(in_order, "a whole number or a list of them", "128, or 32,64,128")
 DOUBLING = Typed(doubling, "a range of whole numbers from 1", "128:1024 or 128,192,256")
 NAMES = Typed(names, "a list of names", "ddp,fsdp", ",".join)

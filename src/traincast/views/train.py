@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from traincast.report.chart import Chart, Series
@@ -11,7 +12,8 @@ from traincast.report.table import Column, Table
 from traincast.units import show_duration, show_usd
 
 if TYPE_CHECKING:
-    from traincast.api.training import RecipeForecast, Seconds, StageForecast
+    from traincast.api.training import RecipeForecast, StageForecast
+    from traincast.estimate import Estimate
     from traincast.recipes.engine.result import TrainResult
 
 _PARTS = {"training": "train_s", "input": "input_s", "evaluation": "evaluate_s"}
@@ -29,7 +31,7 @@ def forecast_document(name: str, forecast: RecipeForecast, about: tuple[Table, .
 
 
 def forecast_table(forecast: RecipeForecast) -> Table:
-    """One row a stage, and their sum where there are several."""
+    """One row per stage, and their sum where there are several."""
     columns = [
         Column(key="stage", header="stage", show="name"),
         Column(key="n_steps", header="steps", show="integer"),
@@ -57,6 +59,23 @@ def forecast_notes(forecast: RecipeForecast) -> tuple[str, ...]:
     """Cost and what to know."""
     cost = () if forecast.cost_usd is None else (f"It costs {show_usd(forecast.cost_usd)}.",)
     return (*cost, *(f"Warning: {warning}" for warning in forecast.warnings))
+
+
+def with_forecasts(document: Document, asked: RecipeForecast, here: RecipeForecast) -> tuple[Document, Document]:
+    """A result for the terminal, and for pages: a terminal has shown the forecasts before the run, a page has not.
+
+    `here` is what the run is compared with, and `asked` what was asked for, which may be elsewhere.
+    """
+    page = _with_forecast(document, here)
+    if asked is here:
+        return document, page
+    return _with_forecast(document, asked), _with_forecast(page, asked)
+
+
+def _with_forecast(document: Document, forecast: RecipeForecast) -> Document:
+    table = replace(forecast_table(forecast), title=f"Forecast for {forecast.place}")
+    notes = tuple(f"{forecast.place}: {note}" for note in forecast_notes(forecast))
+    return replace(document, tables=(*document.tables, table), notes=(*document.notes, *notes))
 
 
 def comparison_table(forecast: RecipeForecast, measured_s: Mapping[str, float]) -> Table:
@@ -129,12 +148,12 @@ def curve_charts(result: TrainResult) -> tuple[Chart, ...]:
 def _stage_row(stage: StageForecast, *, has_input: bool) -> tuple[object, ...]:
     read_s = stage.input_s if has_input else None
     times = (stage.step.step_s, stage.train_s, read_s, stage.evaluate_s or None, stage.total_s)
-    return (stage.name, stage.stage.n_steps, *times, stage.total.low, stage.total.high, stage.peak_memory_bytes)
+    return (stage.name, stage.stage.n_steps, *times, *stage.total.ends, stage.peak_memory_bytes)
 
 
-def _against(predicted: Seconds, measured_s: float | None) -> tuple[float | None, ...]:
-    ratio = predicted.median / measured_s if measured_s else None
-    return predicted.median, predicted.low, predicted.high, measured_s, ratio
+def _against(predicted: Estimate, measured_s: float | None) -> tuple[float | None, ...]:
+    ratio = predicted.p50 / measured_s if measured_s else None
+    return predicted.p50, *predicted.ends, measured_s, ratio
 
 
 def _compared(title: str, rows: Sequence[tuple[object, ...]]) -> Table:

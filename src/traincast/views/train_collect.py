@@ -40,7 +40,7 @@ def plan_document(grid: Grid, n_runs: int, forecast: RecipeForecast | None) -> D
 
 
 def collection_document(collection: Collection, forecast: RecipeForecast | None) -> Document:
-    """A row a run, with its curve, and what it was expected to take."""
+    """One row per run, with its curve, and what it was expected to take."""
     done = [run for run in collection.runs if run.n_steps is not None]
     predicted_s = {} if forecast is None else {stage.name: stage.total_s for stage in forecast.stages}
     columns = (

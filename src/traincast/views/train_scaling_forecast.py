@@ -63,7 +63,7 @@ def _forecast_chart(experiment: ScalingExperiment) -> tuple[Chart, ...]:
 
 
 def _forecast_table(experiment: ScalingExperiment) -> Table:
-    """A row a run, and the rest of it empty where it cannot be forecast; nothing but the runs where none can be."""
+    """One row per run, and the rest of it empty where it cannot be forecast; nothing but the runs where none can be."""
     forecast = experiment.forecast
     has_cost = any(each.epoch_usd is not None for each in forecast.cells)
     columns = (

@@ -74,7 +74,7 @@ def baselines_table(result: TeacherStudentResult) -> Table:
 
 
 def students_table(result: TeacherStudentResult) -> Table:
-    """One row a P and K."""
+    """One row per P and K."""
     columns = (
         Column(key="p", header="P", show="integer"),
         Column(key="k", header="K", show="integer"),

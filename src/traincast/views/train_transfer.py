@@ -12,9 +12,12 @@ from traincast.views.seed_columns import interval_cells, mean_band
 
 if TYPE_CHECKING:
     from traincast.api.training import RecipeForecast
+    from traincast.recipes.data.images import ImageDataset
     from traincast.recipes.over_seeds import OverSeeds
     from traincast.recipes.transfer.recipe import TransferRecipe
     from traincast.recipes.transfer.result import Outcome, TransferResult
+
+_MOST_ROWS = 20  # of the classes
 
 
 def transfer_document(recipe: TransferRecipe, forecast: RecipeForecast, result: TransferResult) -> Document:
@@ -33,8 +36,28 @@ def transfer_document(recipe: TransferRecipe, forecast: RecipeForecast, result: 
     )
 
 
+def class_table(data: ImageDataset) -> Table:
+    """Images per class, for training and for the test; of very many classes the first ones."""
+    from traincast.recipes.data.picture import class_counts
+
+    counts = [class_counts(part).tolist() for part in (data.train, data.test)]
+    rows = tuple(zip(data.train.class_names, *counts, strict=True))
+    least, most = min(counts[0]), max(counts[0])
+    more = f"{len(rows) - _MOST_ROWS:,} more classes; all have {least:,} to {most:,} training images."
+    return Table(
+        title=f"Images per class of {data.name}",
+        columns=(
+            Column(key="class_name", header="class", show="name"),
+            Column(key="n_train", header="training images", show="integer"),
+            Column(key="n_test", header="test images", show="integer"),
+        ),
+        rows=rows[:_MOST_ROWS],
+        notes=(*((more,) if len(rows) > _MOST_ROWS else ()), *data.notes),
+    )
+
+
 def accuracy_table(result: TransferResult) -> Table:
-    """One row an approach and rate, with Student's interval over the seeds."""
+    """One row per approach and rate, with Student's interval over the seeds."""
     columns = (
         Column(key="approach", header="approach", show="name"),
         Column(key="learning_rate", header="rate", show="name"),
@@ -82,9 +105,9 @@ def times_table(recipe: TransferRecipe, forecast: RecipeForecast, result: Transf
         n_planned = _n_planned(recipe, stage.name)
         n_ended = result.stage_runs[stage.name]
         measured_s = result.stage_seconds[stage.name] / n_ended if n_ended else None
-        total = stage.total * (1 / n_planned)
-        ratio = total.median / measured_s if measured_s else None
-        spans = (total.median, total.low, total.high, measured_s, ratio)
+        total = stage.total.times(1 / n_planned)
+        ratio = total.p50 / measured_s if measured_s else None
+        spans = (total.p50, *total.ends, measured_s, ratio)
         step = (stage.step.step_s, stage.step.backward_s or None, stage.peak_memory_bytes)
         rows.append((stage.name, n_ended, *spans, *step))
     return Table(title="Time of a run", columns=columns, rows=tuple(rows))

@@ -52,7 +52,7 @@ def verdict(result: WeakResult) -> str:
 
 
 def accuracy_table(result: WeakResult) -> Table:
-    """One row a way of drawing and share of noise; clean labels alone come first."""
+    """One row per way of drawing and share of noise; clean labels alone come first."""
     columns = (
         Column(key="drawn", header="images drawn", show="name"),
         Column(key="noise_fraction", header="noise", show="percent"),

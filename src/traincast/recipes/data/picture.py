@@ -1,4 +1,4 @@
-"""What a data set looks like: its classes, how many images each has, and some of them."""
+"""What a data set looks like: how many images each class has, and some of them."""
 
 from __future__ import annotations
 
@@ -11,43 +11,23 @@ import torch
 
 from traincast.errors import InputError
 from traincast.recipes.data.folder_images import pillow
-from traincast.recipes.data.images import ImageDataset, LabeledImages
-from traincast.report.table import Column, Table
+from traincast.recipes.data.images import LabeledImages
 
 Tensor = Any
 _TILE, _GAP, _MARGIN = 64, 4, 12  # pixels
-_MOST_ROWS = 20
 _NAME_WIDTH, _TITLE_HEIGHT = 180, 34
 _INK, _FAINT, _BAR, _PAPER = (20, 24, 32), (96, 104, 116), (76, 120, 168), (255, 255, 255)
 
 
-def class_table(data: ImageDataset) -> Table:
-    """Images per class, for training and for the test; of very many classes the first ones."""
-    counts = [_counts(part).tolist() for part in (data.train, data.test)]
-    rows = tuple(zip(data.train.class_names, *counts, strict=True))
-    least, most = min(counts[0]), max(counts[0])
-    more = f"{len(rows) - _MOST_ROWS:,} more classes; all have {least:,} to {most:,} training images."
-    return Table(
-        title=f"Images per class of {data.name}",
-        columns=(
-            Column(key="class_name", header="class", show="name"),
-            Column(key="n_train", header="training images", show="integer"),
-            Column(key="n_test", header="test images", show="integer"),
-        ),
-        rows=rows[:_MOST_ROWS],
-        notes=(*((more,) if len(rows) > _MOST_ROWS else ()), *data.notes),
-    )
-
-
 def sample_picture(data: LabeledImages, *, n_classes: int = 20, n_each: int = 10, seed: int = 0) -> Any:
-    """A Pillow image with one row a class: its name, its number of images (also as a bar) and a random few of them.
+    """A Pillow image with one row per class: its name, its number of images (also as a bar) and a random few of them.
 
     Of more than `n_classes` classes a random choice is shown, in their order.
     """
     if n_classes < 1 or n_each < 1:
         raise InputError(f"A picture of {n_classes} classes with {n_each} images each shows nothing.")
     image_module, draw_module = pillow(), pillow("ImageDraw")
-    counts = _counts(data)
+    counts = class_counts(data)
     generator = torch.Generator().manual_seed(seed)
     shown = torch.randperm(data.n_classes, generator=generator)[:n_classes].sort().values.tolist()
     width = 2 * _MARGIN + _NAME_WIDTH + n_each * (_TILE + _GAP)
@@ -79,7 +59,8 @@ def write_sample_picture(
         raise InputError(f"The picture '{path}' cannot be written: {error.strerror or error}.") from None
 
 
-def _counts(data: LabeledImages) -> Tensor:
+def class_counts(data: LabeledImages) -> Tensor:
+    """Images per class, in the order of the classes."""
     if data.labels.ndim != 1:
         raise InputError("Images are counted by class where each has one label, not a share of every class.")
     return data.labels.bincount(minlength=data.n_classes)

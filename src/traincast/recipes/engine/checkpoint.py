@@ -44,11 +44,21 @@ def save_checkpoint(path: Path, content: Mapping[str, Any]) -> None:
             file.flush()
             os.fsync(file.fileno())
         half.replace(path)
-    except (OSError, RuntimeError) as error:  # torch's zip writer turns a full disk into a RuntimeError
+    except (OSError, RuntimeError) as error:
         with contextlib.suppress(OSError):
             half.unlink(missing_ok=True)
-        reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
-        raise InputError(f"The checkpoint '{path}' cannot be written: {reason}.") from error
+        stays = "the one before stays, and the same command goes on from it" if path.exists() else "nothing was saved"
+        raise InputError(f"The checkpoint '{path}' cannot be written: {_reason(error)}; {stays}.") from error
+
+
+def _reason(error: BaseException | None) -> str:
+    """What the system said. On a full disk torch's zip writer puts an error of its own over that."""
+    first = str(error).partition("\n")[0]
+    while error is not None:
+        if isinstance(error, OSError):
+            return error.strerror or str(error)
+        error = error.__context__
+    return first
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:

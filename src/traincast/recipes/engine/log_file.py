@@ -1,4 +1,4 @@
-"""log.csv: one row a step, one row an evaluation, in the columns that `traincast converge` reads."""
+"""log.csv: one row per step and per evaluation, in the columns that `traincast converge` reads."""
 
 from __future__ import annotations
 

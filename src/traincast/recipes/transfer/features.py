@@ -27,7 +27,7 @@ from traincast.report.json_ import to_json
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class Features:
-    """One row an image, and how long it took to compute them."""
+    """One row per image, and how long it took to compute them."""
 
     train: Tensor
     train_labels: Tensor

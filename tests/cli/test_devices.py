@@ -87,7 +87,7 @@ def test_machines_are_listed_with_links_and_prices(capsys, monkeypatch):
     assert run(["devices", "--machines", "p3"]) == 0
     out = capsys.readouterr().out
     assert "4 of 167 known" in out
-    assert "p3.16xlarge    AWS       8xV100-SXM2-16GB  NVLink2    Ethernet 25 Gb/s   $24.48" in out
+    assert "p3.16xlarge    AWS       8xV100-SXM2-16GB  NVLink2    Ethernet 25 Gb/s    $24.48" in out
     assert run(["devices", "--machines", "lambda", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["machines"]
     assert found

@@ -7,10 +7,14 @@ import pytest
 from typer.main import get_command
 
 import traincast as tc
+from traincast.api.elastic import schedule
 from traincast.api.explaining import explain
 from traincast.api.forecasts import forecasts
 from traincast.api.job import job_of, schema
+from traincast.api.listings import list_devices, list_machines, list_models
 from traincast.api.models import estimate_memory, layers
+from traincast.api.records import export_records, export_tables, import_records, stored_records
+from traincast.api.simulating import simulate_many
 from traincast.cli.app import make_app
 from traincast.options.option import declared
 
@@ -31,6 +35,23 @@ def test_a_command_has_the_options_that_its_question_declares(command, question)
     asked = {one.name if one.option.is_argument else one.flag for one in declared(question)}
     own = {"--fail-over", "--compare", "--against"} if command == "forecast" else set()
     assert flags_of(command) == asked | OUTPUTS - {"--help"} | own
+
+
+# Several questions, or options of the command alone.
+COMMANDS = [
+    ("devices", [list_devices, list_machines], {"--machines"}),
+    ("models", [list_models], set()),
+    ("records", [stored_records, export_records, export_tables, import_records], set()),
+    ("schedule", [schedule], set()),
+    ("simulate", [simulate_many], set()),
+]
+
+
+@pytest.mark.parametrize(("command", "questions", "own"), COMMANDS, ids=[command for command, *_ in COMMANDS])
+def test_a_command_has_the_options_of_all_its_questions(command, questions, own):
+    every = [one for question in questions for one in declared(question)]
+    asked = {one.name if one.option.is_argument else one.flag for one in every}
+    assert flags_of(command) == asked | own | OUTPUTS - {"--help"}
 
 
 def test_several_forecasts_are_asked_what_one_is_asked():

@@ -108,7 +108,7 @@ def test_decisions_may_come_at_each_event(capsys, jobs):
             ["--cluster", "4xT4", "--policy", "optimus-online"],
             "trainings with parameter servers, and job 'long' is none",
         ),
-        (["--cluster", "4xT4", "--seed", "-1"], "A seed should be a whole number, 0 or more"),
+        (["--cluster", "4xT4", "--seed", "-1"], "--seed cannot be -1: give a whole number of at least 0"),
         (["--cluster", "4xT4", "--repair", "60"], "matter only if nodes fail"),
         (["--cluster", "4xT4", "--failure", "10"], "No job gets further on '4xT4'"),
     ],

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from traincast.errors import InputError
-from traincast.units import MEGA
+from traincast.units import GIB, MEGA
 
 _LONGEST_SHOWN = 80  # letters of a value in a message
 
@@ -62,6 +62,14 @@ def seconds(text: str) -> float:
 def seconds_or_none(text: str) -> float:
     """0 is a duration, too."""
     return 0.0 if text in ("0", "0s") else seconds(text)
+
+
+def seconds_or_duration(text: str) -> float:
+    """A number alone is seconds."""
+    try:
+        return _finite(text)
+    except ValueError:
+        return seconds(text)
 
 
 def shown_duration(value_s: float) -> str:
@@ -143,8 +151,8 @@ def doubling(text: str) -> list[int]:
 
 
 def names(text: str) -> list[str]:
-    """ddp,fsdp: each as it is written."""
-    return [part.strip() for part in text.split(",") if part.strip()]
+    """ddp,fsdp: each once, as it is written."""
+    return list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
 
 
 def _finite(text: str) -> float:
@@ -156,6 +164,7 @@ def _finite(text: str) -> float:
 
 DURATION = Typed(seconds, "a duration above 0", "12h, 90min, 1d12h or 45s", shown_duration)
 DURATION_OR_NONE = Typed(seconds_or_none, "a duration", "12h, 90min, 45s or 0", shown_duration)
+SECONDS = Typed(seconds_or_duration, "a number of seconds", "60, 90s or 12h", lambda value: f"{value:g}")
 USD = Typed(usd, "an amount in US dollars", "200, $200 or 12.50")
 SHARE = Typed(share, "a share", "5% or 0.05")
 PROBABILITY = Typed(share, "a share", "90% or 0.9")
@@ -166,6 +175,7 @@ NUMBERS_IN_ORDER = Typed(in_order, "a whole number or a list of them", "128, or 
 DOUBLING = Typed(doubling, "a range of whole numbers from 1", "128:1024 or 128,192,256")
 NAMES = Typed(names, "a list of names", "ddp,fsdp", ",".join)
 MEGABYTES_PER_S = Typed(lambda text: _finite(text) * MEGA, "a rate in MB/s", "131", lambda value: f"{value / MEGA:g}")
+GIBIBYTES = Typed(lambda text: _finite(text) * GIB, "a number of GiB", "16", lambda value: f"{value / GIB:g}")
 NUMBER = Typed(_finite, "a number", "0.5 or 1e-3")
 # Without a unit: the metric is another option, and by itself a loss, which has no percent.
 TARGET = Typed(_finite, "a number", "0.92 (an accuracy of 92 % is --target 0.92 --metric accuracy)")

@@ -26,7 +26,7 @@ def as_annotated(name: str, value: object, annotation: str) -> Any:
             return _plain(value, kind)
         except _WrongKindError:
             continue
-    is_huge = isinstance(value, numbers.Integral) and not _is_flag(value) and "int" in kinds
+    is_huge = isinstance(value, numbers.Integral) and not _is_flag(value) and not {"int", "float"}.isdisjoint(kinds)
     right = "a smaller number" if is_huge else " or ".join(_words(kind) for kind in kinds)
     raise ParameterError(name, value, f"give {right}")
 
@@ -103,6 +103,7 @@ _RULES: dict[str, Callable[[Any], Any]] = {
     "Path": _only(lambda value: isinstance(value, os.PathLike) and _can_be_written(os.fspath(value))),
     "Callable": _only(callable),
     "Progress": _only(callable),
+    "Policy": _only(lambda value: not isinstance(value, str) and hasattr(value, "decide")),  # a protocol has no class
     "Mapping": _only(lambda value: isinstance(value, Mapping)),
     "dict": _only(lambda value: isinstance(value, Mapping)),
 }
@@ -115,12 +116,14 @@ _WORDS = {
     "Path": "a path",
     "Callable": "a function",
     "Progress": "a function",
+    "Machines": "Machines",
+    "Policy": "a policy",
     "Mapping": "a dictionary",
     "dict": "a dictionary",
 }
 
 
-_PLURALS = {"int": "whole numbers", "float": "numbers", "str": "texts", "Path": "paths"}
+_PLURALS = {"int": "whole numbers", "float": "numbers", "str": "texts", "Path": "paths", "Policy": "policies"}
 
 
 def _words(kind: str) -> str:

@@ -92,7 +92,7 @@ def command(
     beside = () if own is None else declared(own)
 
     def decorate(answer: Callable[[CommandLine], None]) -> Callable[..., None]:
-        flags = {one.name: one.flag for one in (*asked, *beside)}
+        flags = {one.name: _as_shown(one) for one in (*asked, *beside)}
 
         def run(context: typer.Context, **values: Any) -> None:
             outputs: dict[str, Any] = {name: values.get(name, default) for name, (_, default) in _OUTPUTS.items()}
@@ -123,6 +123,11 @@ def command(
         return run
 
     return decorate
+
+
+def _as_shown(one: Declared) -> str:
+    """What a message calls it: its flag, or what the help shows in its place."""
+    return (one.option.metavar or one.name) if one.option.is_argument else one.flag
 
 
 def _parameter(one: Declared) -> inspect.Parameter:

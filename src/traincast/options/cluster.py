@@ -127,9 +127,9 @@ StartS = Annotated[
         help="Seconds that a start is expected to take.", flag="--restart", metavar="SECONDS", typed=SECONDS, at_least=0
     ),
 ]
-RayCluster = Annotated[
-    str, Option(help="Run on this Ray cluster; 'local' starts one.", flag="--on-ray", metavar="ADDRESS")
-]
+_RAY = Option(help="Run on this Ray cluster; 'local' starts one.", flag="--on-ray", metavar="ADDRESS")
+RayCluster = Annotated[str, _RAY]
+MaybeRayCluster = Annotated[str | None, _RAY]  # None: in this process
 LocalCpus = Annotated[
     int | None,
     Option(help="CPUs of a local cluster. Default: all of the machine.", at_least=1, shows_default=False),

@@ -7,16 +7,22 @@ import pytest
 from typer.main import get_command
 
 import traincast as tc
+from traincast.api.benchmarks import bench
+from traincast.api.calibrating import calibrate
 from traincast.api.elastic import schedule
 from traincast.api.explaining import explain
 from traincast.api.forecasts import forecasts
 from traincast.api.job import job_of, schema
 from traincast.api.listings import list_devices, list_machines, list_models
+from traincast.api.measuring_together import measure_together
+from traincast.api.model_measuring import measure_model, measure_model_epoch
+from traincast.api.model_sweep import sweep_model
 from traincast.api.models import estimate_memory, layers
 from traincast.api.records import export_records, export_tables, import_records, stored_records
 from traincast.api.simulating import simulate_many
 from traincast.cli.app import make_app
 from traincast.options.option import declared
+from traincast.validation.comparing import compare
 
 OUTPUTS = {"--json", "--html", "--png", "--help"}
 
@@ -39,8 +45,12 @@ def test_a_command_has_the_options_that_its_question_declares(command, question)
 
 # Several questions, or options of the command alone.
 COMMANDS = [
+    ("bench", [bench], set()),
+    ("calibrate", [calibrate], {"--export"}),
+    ("compare", [compare], set()),
     ("devices", [list_devices, list_machines], {"--machines"}),
     ("models", [list_models], set()),
+    ("measure", [measure_model, measure_model_epoch, measure_together, sweep_model], {"--store"}),
     ("records", [stored_records, export_records, export_tables, import_records], set()),
     ("schedule", [schedule], set()),
     ("simulate", [simulate_many], set()),

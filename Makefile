@@ -3,7 +3,7 @@ PYTHON ?= python3
 DEMO := .venv-demo
 DEV := .venv
 
-.PHONY: demo test lint zoo docs goldens clean
+.PHONY: demo test lint lock base zoo docs goldens clean
 
 demo: $(DEMO)/installed
 	$(DEMO)/bin/traincast forecast resnet50 --on T4 --on V100-SXM2-16GB --on RTX-3090 --on A100-SXM4-80GB --batch 64,128 \
@@ -39,13 +39,28 @@ $(DEMO)/installed: pyproject.toml
 	$(DEMO)/bin/python -m pip install --quiet --disable-pip-version-check --editable .
 	touch $@
 
-# torch first and pinned: an unpinned torch pulls gigabytes of CUDA packages.
-$(DEV)/installed: pyproject.toml
+# What the lock holds and nothing else, then torch, whose file has no one hash: an unpinned one pulls gigabytes of CUDA.
+$(DEV)/installed: pyproject.toml requirements-dev.lock
+	$(PYTHON) -m venv $(DEV)
+	$(DEV)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	$(DEV)/bin/python -m pip install --quiet --no-deps --require-hashes --requirement requirements-dev.lock
+	$(DEV)/bin/python -m pip install --quiet torch==2.13.0
+	$(DEV)/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $@
+
+# Resolves the dependencies anew in a fresh environment and writes what came out.
+lock:
+	rm -rf $(DEV)
 	$(PYTHON) -m venv $(DEV)
 	$(DEV)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
 	$(DEV)/bin/python -m pip install --quiet torch==2.13.0
 	$(DEV)/bin/python -m pip install --quiet --group dev --editable .
-	touch $@
+	$(DEV)/bin/python .ci/lock.py
+
+# The base install, without torch: with the lowest versions that it claims, and with the newest.
+base:
+	$(PYTHON) .ci/base.py lowest
+	$(PYTHON) .ci/base.py newest
 
 clean:
-	rm -rf $(DEMO) $(DEV) demo-*.html .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(DEMO) $(DEV) .venv-lowest .venv-newest demo-*.html .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -14,10 +14,11 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from traincast.api.calibrating import Calibration, calibrate
     from traincast.api.converging import converge, fit_curve
+    from traincast.api.explaining import explain
     from traincast.api.forecasts import forecast, scale
     from traincast.api.logs import read_log
     from traincast.api.measuring import measure, measure_epoch
-    from traincast.api.models import capture, estimate_memory, load_model
+    from traincast.api.models import capture, estimate_memory, layers, load_model
     from traincast.api.planning import plan
     from traincast.api.simulating import simulate
     from traincast.api.transferring import transfer
@@ -34,8 +35,10 @@ _HOME = {
     "capture": "traincast.api.models",
     "converge": "traincast.api.converging",
     "estimate_memory": "traincast.api.models",
+    "explain": "traincast.api.explaining",
     "fit_curve": "traincast.api.converging",
     "forecast": "traincast.api.forecasts",
+    "layers": "traincast.api.models",
     "load_model": "traincast.api.models",
     "measure": "traincast.api.measuring",
     "measure_epoch": "traincast.api.measuring",
@@ -67,8 +70,10 @@ __all__ = [
     "capture",
     "converge",
     "estimate_memory",
+    "explain",
     "fit_curve",
     "forecast",
+    "layers",
     "load_model",
     "measure",
     "measure_epoch",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from traincast.errors import TraincastError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # a full disk or device under stdout
 _USER_MISTAKE, _INTERRUPTED, _PIPE_CLOSED = 2, 130, 1
 
 
@@ -35,9 +37,20 @@ def run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _write_nowhere()
         return _PIPE_CLOSED
+    except OSError as error:
+        if error.errno not in _NO_ROOM or error.filename is not None:
+            raise
+        _write_nowhere()
+        sys.stderr.write(f"Error: The answer cannot be written: {os.strerror(error.errno)}.\n")
+        return _USER_MISTAKE
     return 0
+
+
+def _write_nowhere() -> None:
+    """What is left in the buffer would fail once more when Python exits."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def main() -> None:

@@ -251,3 +251,26 @@ def test_a_price_may_have_its_sign(capsys):
     flags = ["--on", "T4", "--batch", "8", "--samples", "1000", "--json"]
     assert run(["forecast", "mnist_cnn", *flags, "--price", "$2"]) == 0
     assert json.loads(capsys.readouterr().out)["price_usd_per_hour"] == 2
+
+
+def test_a_run_in_tokens_is_so_many_samples_of_the_model_s_length(capsys):
+    run_ = ["forecast", "gpt2", "--on", "A100-SXM4-80GB", "--batch", "8", "--json"]
+    assert run([*run_, "--tokens", "1B"]) == 0
+    in_tokens = json.loads(capsys.readouterr().out)
+    assert in_tokens["n_samples"] == -(-(10**9) // 1024)
+    assert run([*run_, "--samples", str(in_tokens["n_samples"])]) == 0
+    assert json.loads(capsys.readouterr().out)["total_s"] == in_tokens["total_s"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["resnet50", "--tokens", "1B"], "resnet50 reads no tokens"),
+        (["gpt2", "--tokens", "1B", "--samples", "5"], "leave one of them out"),
+        (["gpt2", "--tokens", "-3"], "--tokens cannot be -3: give a whole number of at least 1."),
+        (["gpt2", "--tokens", "some"], "--tokens 'some' is not a whole number: write 1281167, 300B or 15T."),
+    ],
+)
+def test_tokens_that_say_nothing_are_one_sentence(capsys, arguments, told):
+    assert run(["forecast", *arguments, "--on", "T4", "--batch", "8"]) == 2
+    assert told in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import typer
@@ -77,3 +78,13 @@ def test_help_does_not_load_what_only_answers_need():
         "print([m for m in ('numpy', 'scipy', 'torch', 'plotly', 'rich.table') if m in sys.modules])"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True).splitlines()[-1] == "[]"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("arguments", [["forecast", "mnist_cnn", "--on", "T4", "--batch", "8"], ["models", "--json"]])
+def test_a_full_disk_under_the_answer_is_one_sentence(arguments):
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "traincast", *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (ran.returncode, ran.stderr) == (2, "Error: The answer cannot be written: No space left on device.\n")

@@ -23,6 +23,7 @@ from traincast.api.simulating import simulate_many
 from traincast.cli.app import make_app
 from traincast.options.option import declared
 from traincast.validation.comparing import compare
+from traincast.web.questions import QUESTIONS
 
 OUTPUTS = {"--json", "--html", "--png", "--help"}
 
@@ -88,7 +89,17 @@ def test_python_shows_every_option_by_itself():
 
 def test_explain_asks_of_a_step_what_forecast_asks():
     """What is about the run as a whole is not its question; models over several devices are not taken apart."""
-    of_the_run = {"n_samples", "n_epochs", "price_usd_per_hour", "tensor_parallel", "pipeline_parallel"}
+    of_the_run = {"n_samples", "n_epochs", "n_tokens", "price_usd_per_hour", "tensor_parallel", "pipeline_parallel"}
     beside = {"region", "grid_g_per_kwh", "pue", "curve", "target", "metric"}
     asked, known = ({one.name for one in declared(question)} for question in (explain, tc.forecast))
     assert asked - {"measured"} == known - of_the_run - beside
+
+
+def test_an_option_that_is_declared_once_is_asked_everywhere():
+    """`n_tokens` is an alias in options/run.py and a line in a TypedDict; nothing else names it for its faces."""
+    assert {"--tokens"} <= flags_of("forecast") & flags_of("scale")
+    assert inspect.signature(tc.forecast).parameters["n_tokens"].default is None
+    assert "tokens" in schema()["$defs"]["Data"]["properties"]
+    assert "n_tokens" in QUESTIONS["forecast"].model_fields
+    job = {"model": "gpt2", "data": {"tokens": 10**9}, "training": {"batch": 8}, "cluster": {"on": "T4"}}
+    assert job_of(job).options(Path())["n_tokens"] == 10**9

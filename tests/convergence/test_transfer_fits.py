@@ -63,6 +63,7 @@ def test_training_and_validation_are_told_apart(tmp_path):
         ("model,b0\na,1\n", "line 2: there is no depth; .* it has model, b0"),
         (f"{HEADER}\na,20,T4,train,1,,0,\n", "line 2: there is no b1"),
         (f"{HEADER}\n", "holds no runs"),
+        (f"{HEADER}\na,{'1' * 200_000}\n", "is not a CSV table: field larger than field limit"),
         ("[1, 2]", "should be a list of objects, one for each run"),
         ('[{"model": "a",', "is not valid JSON"),
         ('[{"model": "a", "depth": "deep"}]', "run 1: depth is 'deep', not a number"),

@@ -256,3 +256,22 @@ def test_without_transformers_the_message_names_the_extra(config_file, monkeypat
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'traincast\[hf\]'"):
         read_config(path)
+
+
+@pytest.mark.parametrize("names", [[[]], [1.5], "BertModel", {"a": 1}])
+def test_architectures_that_are_no_names_are_refused(config_file, names):
+    with pytest.raises(FileFormatError, match="'architectures' should be a list of names"):
+        read_config(config_file("bert", architectures=names))
+
+
+def test_an_image_with_one_side_is_told(config_file):
+    with pytest.raises((CaptureError, FileFormatError), match=r"vit\.json"):
+        read_config(config_file("vit", image_size=[32]))
+
+
+@pytest.mark.parametrize("value", ["[" * 100_000, "9" * 5000])
+def test_json_that_nobody_means_is_no_config(tmp_path, value):
+    path = tmp_path / "config.json"
+    path.write_text('{"model_type": "bert", "vocab_size": ' + value)
+    with pytest.raises(FileFormatError, match="is not valid JSON"):
+        read_config(path)

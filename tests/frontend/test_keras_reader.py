@@ -229,17 +229,33 @@ def test_a_keras_file_is_read_without_its_weights(tmp_path):
     assert run_on_meta(step, 3).flop == run_on_meta(read_keras(model), 3).flop
 
 
+def packed_in_no_way(archive):
+    """Each member is said to be packed by method 77, which is none."""
+    changed = bytearray(archive)
+    for start, method in ((b"PK\x01\x02", 10), (b"PK\x03\x04", 8)):
+        place = archive.find(start)
+        while place >= 0:
+            changed[place + method] = 77
+            place = archive.find(start, place + 1)
+    return bytes(changed)
+
+
 def test_a_file_that_is_none_is_named_in_one_line(tmp_path):
     path = tmp_path / "small.keras"
     save(residual(), path)
     whole = path.read_bytes()
-    for content in (b"", b"just text", whole[: len(whole) // 2]):
+    for content in (b"", b"just text", whole[: len(whole) // 2], packed_in_no_way(whole)):
         path.write_bytes(content)
         with pytest.raises(FileFormatError, match=r"small\.keras is not a \.keras file") as raised:
             read_keras(path)
         assert "\n" not in str(raised.value)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("readme.txt", "a zip of something else")
+    with pytest.raises(FileFormatError, match=r"is not a \.keras file"):
+        read_keras(path)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("config.json", "{}")
+    path.write_bytes(path.read_bytes()[8:])  # the list at its end then points to a place before its first byte
     with pytest.raises(FileFormatError, match=r"is not a \.keras file"):
         read_keras(path)
     with pytest.raises(UnknownModelError, match="There is no file"):

@@ -9,7 +9,7 @@ from onnx.reference import ReferenceEvaluator
 from step_on_meta import run_on_meta
 
 import traincast as tc
-from traincast.errors import CaptureError
+from traincast.errors import CaptureError, FileFormatError
 from traincast.frontend.onnx_model.reader import read_onnx
 
 RANDOM = np.random.default_rng(0)
@@ -335,3 +335,45 @@ def test_an_axis_that_a_tensor_does_not_have_is_told(tmp_path, op, attributes):
     axis = attributes.get("axis", 7)
     with pytest.raises(CaptureError, match=rf"The {op} 'odd' asks for axis {axis} of a tensor that has 2\."):
         tc.load_model(tmp_path / "broken.onnx")
+
+
+def broken_model(tmp_path, nodes):
+    given = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 16])
+    made = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph = helper.make_graph(nodes, "broken", [given], [made])
+    path = tmp_path / "broken.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("ends", "words"),
+    [
+        ([("x", "h"), ("y", "y")], r"node 'second' reads 'y', which nothing before it makes\."),
+        ([("h", "y"), ("x", "h")], r"node 'first' reads 'h', which nothing before it makes\."),
+        ([("x", "y"), ("x", "y")], r"node 'second' makes 'y' a second time\."),
+    ],
+)
+def test_a_graph_that_goes_in_a_circle_or_back_is_refused(tmp_path, ends, words):
+    nodes = [
+        helper.make_node("Relu", [given], [made], name=name)
+        for name, (given, made) in zip(("first", "second"), ends, strict=True)
+    ]
+    with pytest.raises(FileFormatError, match=words):
+        tc.load_model(broken_model(tmp_path, nodes))
+
+
+def test_an_attribute_whose_tensor_has_no_type_is_told(tmp_path):
+    node = helper.make_node("Relu", ["x"], ["y"])
+    node.attribute.add(name="odd", type=onnx.AttributeProto.TENSOR)
+    with pytest.raises(FileFormatError, match=r"broken\.onnx holds a node or tensor that cannot be read"):
+        tc.load_model(broken_model(tmp_path, [node]))
+
+
+def test_a_tensor_with_a_dimension_below_0_is_told(tmp_path):
+    path = broken_model(tmp_path, [helper.make_node("Add", ["x", "b"], ["y"])])
+    model = onnx.load(path)
+    model.graph.initializer.append(TensorProto(name="b", data_type=TensorProto.FLOAT, dims=[-4]))
+    onnx.save(model, path)
+    with pytest.raises(FileFormatError, match=r"the tensor 'b' has a dimension below 0: \(-4,\)\."):
+        tc.load_model(path)

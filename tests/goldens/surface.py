@@ -9,7 +9,6 @@ import inspect
 from starlette.testclient import TestClient
 
 import traincast
-from traincast.cli.web_documents import presenters
 from traincast.web.app import make_app
 
 
@@ -38,7 +37,7 @@ def _called(value):
 
 def openapi():
     """One entry a route and a schema; without versions, and without the schemas that FastAPI brings along."""
-    with TestClient(make_app(presenters()), base_url="http://localhost") as client:
+    with TestClient(make_app(), base_url="http://localhost") as client:
         document = client.get("/openapi.json").json()
     schemas = document["components"]["schemas"]
     return {

@@ -118,3 +118,21 @@ def test_any_bytes_are_read_or_refused_but_never_crash(tmp_path_factory, content
         (folder / name).write_bytes(content)
         with contextlib.suppress(TraincastError):
             assert read_device_file(folder / name)
+
+
+@pytest.mark.parametrize("n_digits", [400, 5000])
+@pytest.mark.parametrize("key", ["memory_gib", "n_sm", "prices = { x", "fp32_tflop_per_s"])
+def test_a_number_of_many_digits_is_refused_in_a_short_sentence(write, key, n_digits):
+    kept = "".join(line + "\n" for line in TOML.splitlines() if not line.startswith(key))
+    path = write("a.toml", f"{kept}{key} = {'9' * n_digits}{' }' if '{' in key else ''}\n")
+    with pytest.raises(FileFormatError) as error:
+        read_device_file(path)
+    assert "a.toml" in str(error.value)
+    assert len(str(error.value)) < 300
+
+
+@pytest.mark.parametrize("n_digits", [400, 5000])
+def test_a_number_of_many_digits_in_a_table_is_out_of_range(write, n_digits):
+    path = write("a.csv", f"{HEADER}\nmine,10,{'9' * n_digits},500\n")
+    with pytest.raises(FileFormatError, match=r"column memory_gib: '9{20,60}\.\.\. is out of range"):
+        read_device_file(path)

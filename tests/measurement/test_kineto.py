@@ -305,3 +305,15 @@ def test_ids_that_are_no_names_join_nothing(tmp_path):
     strange = [{**launch, "tid": [1], "args": {"correlation": {"a": 1}}}, {**launch, "pid": {}, "cat": "kernel"}]
     path = write_json(tmp_path / "strange.json", [*gpu_events(), *strange])
     assert read_kineto(path).step_s > 0
+
+
+@pytest.mark.parametrize("field", ["ts", "dur"])
+def test_a_time_of_400_digits_is_no_time(tmp_path, field):
+    strange = {"ph": "X", "cat": "cpu_op", "name": "aten::add", "ts": 1, "dur": 1, field: 10**400}
+    assert read_kineto(write_json(tmp_path / "strange.json", [strange, *gpu_events()])).n_steps == 2
+
+
+def test_a_number_of_5000_digits_is_refused_by_the_name_of_its_file(tmp_path):
+    (tmp_path / "file.json").write_text('{"traceEvents": [{"ts": ' + "9" * 5000 + "}]}")
+    with pytest.raises(FileFormatError, match=r"file\.json' holds a number of thousands of digits"):
+        read_kineto(tmp_path / "file.json")

@@ -1,18 +1,21 @@
 """Records as tables: flat CSV and Parquet, and the columns that the fits read."""
 
+import contextlib
 import csv
 import dataclasses
 import gzip
+import sqlite3
 
 import pytest
 from stored_samples import HERE, record
 
-from traincast.errors import InputError
+from traincast.errors import InputError, TraincastError
 from traincast.kernels.layerwise.rows import read_layers
 from traincast.kernels.refit.op_rows import read_rows
 from traincast.measurement.export import export
 from traincast.measurement.public_tables import write_public_tables
 from traincast.measurement.record import Record
+from traincast.measurement.store import Store
 
 
 def read(path):
@@ -123,3 +126,16 @@ def test_the_same_records_give_the_same_bytes(tmp_path):
 def test_a_store_without_layers_and_ops_has_no_tables(tmp_path):
     with pytest.raises(InputError, match="no layer or op records"):
         write_public_tables([("c", record(1, kind="step"))], tmp_path)
+
+
+@pytest.mark.parametrize("content", ["{", "[1]", "null", "", "[" * 100_000, 5, b"\xff\x00"])
+@pytest.mark.parametrize(("table", "column"), [("records", "task"), ("records", "value"), ("environments", "content")])
+def test_a_damaged_store_is_refused_by_name_when_it_is_exported(tmp_path, table, column, content):
+    path = tmp_path / "a.db"
+    with Store(path) as store:
+        store.add(record(1))
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"UPDATE {table} SET {column} = ?", (content,))
+        connection.commit()
+    with Store(path) as store, pytest.raises(TraincastError, match=r"a\.db"):
+        export(store.rows(), tmp_path / "a.csv")

@@ -87,3 +87,19 @@ def test_without_a_length_the_step_makes_the_headline():
 def test_another_file_is_refused(content):
     with pytest.raises(FileFormatError, match=r"a\.json is not what 'traincast forecast --json' prints for one choice"):
         difference_of(content, told(), source="a.json")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"step_s": 10**400},
+        {"total_s": float("nan")},
+        {"cost_usd": float("inf")},
+        {"grid": True},
+        {"to_target": [1]},
+        {"to_target": {"updates": 3}},
+    ],
+)
+def test_an_earlier_forecast_with_values_of_other_kinds_is_none(wrong):
+    with pytest.raises(FileFormatError, match=r"^a\.json is not what 'traincast forecast --json' prints"):
+        difference_of({**told(), **wrong}, told(), source="a.json")

@@ -130,3 +130,17 @@ def test_every_key_of_a_job_is_described():
     for part in schema()["$defs"].values():
         assert part["description"]
         assert all("description" in field for field in part["properties"].values())
+
+
+@pytest.mark.parametrize(("value", "words"), [("[" * 5000, "nests too deep"), ("9" * 5000, "thousands of digits")])
+def test_a_value_that_toml_can_spell_and_nobody_means_is_refused(tmp_path, value, words):
+    path = tmp_path / "job.toml"
+    path.write_text(f"[training]\nbatch = {value}\n")
+    with pytest.raises(FileFormatError, match=f"is not TOML: It .*{words}"):
+        read_job(path)
+
+
+def test_a_batch_size_that_is_listed_twice_is_forecast_once(tmp_path):
+    path = tmp_path / "job.toml"
+    path.write_text('model = "mnist_cnn"\n[training]\nbatch = [64, 64]\n[cluster]\non = ["T4", "T4"]\n')
+    assert [one.batch_size for one in answer_job(path)] == [64]

@@ -3,6 +3,7 @@
 import os
 import pickle
 import re
+import zipfile
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from safetensors.torch import save_file
 
 from traincast.errors import FileFormatError, InputError
 from traincast.frontend.models.registry import find
+from traincast.recipes.engine.checkpoint import load_checkpoint
 from traincast.recipes.transfer.fit import load_trunk
 from traincast.recipes.transfer.head import freeze_all_but_last
 from traincast.recipes.transfer.weights import read_weights
@@ -161,3 +163,17 @@ def test_a_path_that_leads_nowhere_says_what_would_be_right(tmp_path):
         read_weights(tmp_path / "none.pt")
     with pytest.raises(InputError, match="is a folder"):
         read_weights(tmp_path)
+
+
+@pytest.mark.parametrize("read", [read_weights, load_checkpoint])
+def test_a_length_that_ends_in_its_middle_is_told(tmp_path, read):
+    whole, torn = tmp_path / "whole.pt", tmp_path / "torn.pt"
+    torch.save({"fc.weight": torch.ones(4)}, whole)
+    with zipfile.ZipFile(whole) as archive, zipfile.ZipFile(torn, "w") as copy:
+        for name in archive.namelist():
+            content = archive.read(name)
+            copy.writestr(
+                name, b"\x80\x02X\x01" if name.endswith("data.pkl") else content
+            )  # a text's length has 4 bytes
+    with pytest.raises(FileFormatError, match=r"torn\.pt"):
+        read(torn)

@@ -87,6 +87,10 @@ class TestReading:
             ("batch,gpus,epoch_s\n32,1,fast\n", r"line 2: the seconds of an epoch is 'fast', not a number"),
             ("batch,gpus,epoch_s\n32,1,38\n32,2,0\n", r"line 3: the seconds of an epoch should be above 0, not 0"),
             ("batch,gpus,epoch_s\n32,1,-4\n", r"line 2: the seconds of an epoch should be above 0, not -4"),
+            (
+                "batch,gpus,epoch_s\n1e308,1,38\n",
+                r"line 2: .* should be from 1e-15 to 1e\+15, not 1e\+308",
+            ),
             ("batch,gpus,epoch_s\n32,1,nan\n", r"line 2: .* should be above 0, not nan"),
             ("batch,gpus,epoch_s\n32,1.5,38\n", r"line 2: the number of devices should be a whole number, not 1\.5"),
             ("batch,gpus,epoch_s\n32,1\n", r"line 2: 2 cells where the header has 3"),

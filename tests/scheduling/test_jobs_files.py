@@ -328,3 +328,51 @@ def test_an_application_from_rows_is_what_the_tables_say(tables):
     assert bert.max_devices == 16
     assert np.array_equal(bert.learning.batches, [8, 32])
     assert tiny_application().max_batch == 32
+
+
+@pytest.mark.parametrize("n_digits", [400, 5000])
+def test_numbers_of_many_digits_are_refused_with_their_line(tmp_path, n_digits):
+    big = "9" * n_digits
+    servers = "name,submit_s,n_servers,n_workers,mode,theta,batch_size,loss,target_loss,expected_steps\n"
+    for number, table in enumerate(
+        [
+            f"{PLAIN}a,0,{big},1\n",
+            f"{PLAIN}a,0,1,{big}\n",
+            f"{servers}a,0,1,1,async,1 1 1 {big},,1 1 0,0.1,100\n",
+            f"{servers}a,0,1,1,async,1 1 1 1,,1 {big} 0,0.1,100\n",
+        ]
+    ):
+        path = tmp_path / f"{number}.csv"
+        path.write_text(table)
+        with pytest.raises(FileFormatError, match=r"line 2: [^\n]* finite"):
+            read_jobs(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("pollux_t4_steps.csv", b"\xff\xfe\x00", "is not a CSV file"),
+        ("pollux_t4_steps.csv", STEPS.encode() + b"bert," + b"1" * 200_000, "is not a CSV file: field larger than"),
+        ("pollux_t4_steps.csv", STEPS.encode() + b"bert,placements\n", "line 2 has fewer cells than the header"),
+        ("pollux_gradient_statistics.csv", GRADIENTS.encode() + b"bert,4\n", "line 2 has fewer cells than the header"),
+    ],
+)
+def test_a_damaged_table_of_pollux_is_named(tables, name, content, words):
+    (tables / name).write_bytes(content)
+    with pytest.raises(FileFormatError, match=f"{name}.* {words}"):
+        read_applications(tables)
+
+
+def test_a_gzipped_table_with_a_damaged_stream_is_no_table(tmp_path):
+    path, content = tmp_path / "jobs.csv.gz", bytearray(gzip.compress(PLAIN.encode() * 50, mtime=0))
+    content[10] ^= 0b110  # the kind of its first block, which then is none
+    path.write_bytes(content)
+    with pytest.raises(FileFormatError, match="is not a CSV file"):
+        read_jobs(path)
+
+
+def test_a_small_file_that_unpacks_to_too_many_jobs_is_refused(tmp_path):
+    path = tmp_path / "jobs.csv.gz"
+    path.write_bytes(gzip.compress(PLAIN.encode() + b"a,0,1,1\n" * 200_001, 1))
+    with pytest.raises(FileFormatError, match="holds more than 200,000 jobs: cut it into parts"):
+        read_jobs(path)

@@ -9,9 +9,9 @@ import threading
 
 import pytest
 from playwright.sync_api import sync_playwright
+from raw_requests import SERVERS
 from starlette.testclient import TestClient
 
-from traincast.cli.web_documents import presenters
 from traincast.web.app import make_app
 from traincast.web.limits import Limits
 from traincast.web.server import bound_socket, make_server
@@ -19,7 +19,7 @@ from traincast.web.server import bound_socket, make_server
 
 @pytest.fixture(scope="session")
 def client():
-    with TestClient(make_app(presenters()), base_url="http://localhost") as made:
+    with TestClient(make_app(), base_url="http://localhost") as made:
         yield made
 
 
@@ -27,12 +27,15 @@ def client():
 def running(limits=None):
     """The address of a server that runs in a thread until the end of the block."""
     listening: socket.socket = bound_socket("127.0.0.1", 0)
-    server = make_server(presenters(), limits=limits)
+    server = make_server(limits=limits)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])), daemon=True)
     thread.start()
+    address = listening.getsockname()
+    SERVERS[address] = server
     try:
-        yield listening.getsockname()
+        yield address
     finally:
+        del SERVERS[address]
         server.should_exit = True
         thread.join(timeout=10)
         listening.close()

@@ -5,6 +5,8 @@ import json
 import socket
 import time
 
+SERVERS = {}  # by address: those that run in this process
+
 
 def talk(address, data, *, patience_s=10.0):
     """Sends bytes and reads until the server closes; what came back, and after how long it closed."""
@@ -24,18 +26,30 @@ def error_in(received):
 
 @contextlib.contextmanager
 def opened(address, count, data=b"", source=None):
-    """Connections that send so much and then nothing."""
+    """Connections that send so much and then nothing, once the server has heard it or has closed them again."""
     with contextlib.ExitStack() as stack:
         made = []
         for _ in range(count):
-            connection = socket.create_connection(address, timeout=10, source_address=source)
+            connection = socket.create_connection(address, timeout=20, source_address=source)
             made.append(stack.enter_context(connection))
             connection.sendall(data)
-        time.sleep(0.2)
+        until = time.monotonic() + 20
+        while not all(_is_heard(address, connection, data) for connection in made):
+            assert time.monotonic() < until
+            time.sleep(0.01)
         yield made
 
 
+def _is_heard(address, connection, data):
+    known = {one.client: one for one in tuple(SERVERS[address].server_state.connections)}
+    one = known.get(connection.getsockname())
+    if one is None:
+        return not is_open(connection)
+    return not one.transport.is_closing() and (not data or one.cycle is not None or one.conn.trailing_data[0] != b"")
+
+
 def is_open(connection):
+    patience_s = connection.gettimeout()
     connection.setblocking(False)
     try:
         return connection.recv(1, socket.MSG_PEEK) != b""
@@ -43,3 +57,5 @@ def is_open(connection):
         return True
     except ConnectionError:
         return False
+    finally:
+        connection.settimeout(patience_s)

@@ -4,7 +4,6 @@ import pytest
 from starlette.testclient import TestClient
 
 import traincast as tc
-from traincast.cli.web_documents import presenters
 from traincast.web.answers import ANSWERS
 from traincast.web.app import make_app
 
@@ -116,7 +115,7 @@ def test_a_place_is_a_name_and_never_a_file(client, on):
         ({"model": ""}, "Model (model) is empty."),
         ({"model": "🚂" * 81}, "Model (model) should have at most 80 letters."),
         ({"model": 5}, "Model (model) should be text, not 5."),
-        ({"compiled": "perhaps"}, "'compiled' should be true or false, not 'perhaps'."),
+        ({"compiled": "perhaps"}, "Under torch.compile (compiled) should be true or false, not 'perhaps'."),
         ({"precision": "int1"}, "Precision (precision) should be 'fp32', 'tf32', 'amp-fp16', 'amp-bf16' or 'bf16'"),
         ({"on": []}, "Device or machine (on) should have at least 1 of them."),
         ({"on": ["T4"] * 9}, "Device or machine (on) should have at most 8 of them, not 9."),
@@ -185,7 +184,7 @@ def test_headers_alone_can_be_asked_for(client, path):
 
 def test_a_fault_of_the_server_is_told_in_the_same_form(monkeypatch):
     monkeypatch.setitem(ANSWERS, "memory", lambda _asked, _given: 1 / 0)
-    with TestClient(make_app(presenters()), base_url="http://localhost", raise_server_exceptions=False) as broken:
+    with TestClient(make_app(), base_url="http://localhost", raise_server_exceptions=False) as broken:
         reply = broken.post("/api/memory", json=_STEP)
     assert reply.status_code == 500
     assert reply.json() == {"error": "The server failed at this question: that is a fault of ours."}

@@ -1,11 +1,8 @@
 """Connections on which nothing comes keep nobody else from asking."""
 
-import json
-
 import pytest
 from raw_requests import error_in, is_open, opened, talk
 
-from traincast.cli.web_documents import presenters
 from traincast.web.limits import Limits
 from traincast.web.server import make_server
 
@@ -43,12 +40,12 @@ def test_many_connections_of_one_client_are_at_their_own_expense(run_server):
 
 
 def test_who_comes_while_everybody_is_worked_for_is_told_so(run_server):
-    asked = json.dumps({"model": "resnet50", "batch_size": 8, "n_samples": 10**6, "n_epochs": 1}).encode()
-    head = f"POST /api/plan HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(asked)}\r\n".encode()
-    plan = head + b"Content-Type: application/json\r\nConnection: close\r\n\r\n" + asked
-    with run_server(Limits(n_connections=2, n_connections_of_one=2)) as address, opened(address, 2, plan) as held:
+    """Two whole uploads wait for readers, of which there are none."""
+    upload = _HALF_A_BODY.replace(b"1000", b"4")
+    limits = Limits(n_connections=2, n_connections_of_one=2, n_readers=0)
+    with run_server(limits) as address, opened(address, 2, upload) as held:
         received, _ = talk(address, _ICON)
-        assert held[1].recv(20).startswith(b"HTTP/1.1 200")
+        assert all(map(is_open, held))
     assert received.startswith(b"HTTP/1.1 503")
     assert error_in(received) == "The server has more visitors than it can answer now: try again soon."
 
@@ -58,7 +55,7 @@ def test_there_are_never_more_connections_than_the_system_lets_the_server_open()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (350, hard))
     try:
-        protocol = make_server(presenters()).config.http
+        protocol = make_server().config.http
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert (protocol.n_connections, protocol.n_connections_of_one) == (250, 250)

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 import traincast as tc
-from traincast.cli.web_documents import presenters
 from traincast.errors import InputError
 from traincast.kernels.predictor import PLANS
 from traincast.trace.lowering.lower import LOWERED
@@ -40,8 +39,7 @@ def trace_parts(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def worker():
-    names = presenters().names()
-    return Worker({"presenters": names, "trace_memory_bytes": 64 * 2**20, "answer_bytes": 16 * 2**20})
+    return Worker({"trace_memory_bytes": 64 * 2**20, "answer_bytes": 16 * 2**20})
 
 
 def packed(header, arrays):
@@ -134,7 +132,7 @@ def test_a_trace_with_odd_numbers_is_read_or_refused_and_never_a_bug(trace_parts
 def test_a_question_about_an_upload_has_a_time_limit_and_harms_nobody(trace_parts):
     """The worker is ended, the zoo is answered meanwhile, and the next question finds a new worker."""
     hasty = Limits(question_s=0.05)  # Python alone takes longer to start
-    with TestClient(make_app(presenters(), limits=hasty), base_url="http://localhost") as client:
+    with TestClient(make_app(limits=hasty), base_url="http://localhost") as client:
         found = upload(client, "mine.trace", packed(*trace_parts)).json()
         question = {"model": found["id"], "on": ["T4"], "batch_size": 8}
         late = client.post("/api/forecast", json=question)
@@ -146,7 +144,7 @@ def test_a_question_about_an_upload_has_a_time_limit_and_harms_nobody(trace_part
 
 def test_the_worker_and_its_folder_end_with_the_server(trace_parts, monkeypatch, tmp_path):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    annex = Annex(presenters(), Limits())
+    annex = Annex(Limits())
     asked = {"model": "upload-0", "on": ["T4"], "batch_size": 4}
     question = json.dumps({"what": "forecast", "asked": asked, "log_name": ""}).encode()
     assert b"mnist_cnn on T4" in annex.answer(question, packed(*trace_parts), b"")
@@ -164,7 +162,7 @@ def test_the_worker_and_its_folder_end_with_the_server(trace_parts, monkeypatch,
 
 def test_an_answer_that_is_too_large_is_not_sent(trace_parts):
     small = Limits(answer_bytes=1000)
-    with TestClient(make_app(presenters(), limits=small), base_url="http://localhost") as client:
+    with TestClient(make_app(limits=small), base_url="http://localhost") as client:
         found = upload(client, "mine.trace", packed(*trace_parts)).json()
         reply = client.post("/api/layers", json={"model": found["id"], "batch_size": 8})
     assert reply.status_code == 422
@@ -214,7 +212,7 @@ def test_many_different_questions_leave_the_memory_of_the_server_flat(monkeypatc
         gc.collect()
         return tracemalloc.get_traced_memory()[0]
 
-    with TestClient(make_app(presenters(), limits=small), base_url="http://localhost") as client:
+    with TestClient(make_app(limits=small), base_url="http://localhost") as client:
         ask(client, 0)
         tracemalloc.start()
         try:

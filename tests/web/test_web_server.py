@@ -12,7 +12,6 @@ from raw_requests import error_in, talk
 from starlette.exceptions import HTTPException
 
 import traincast as tc
-from traincast.cli.web_documents import presenters
 from traincast.errors import BusyError
 from traincast.web.desk import Desk, Gate
 from traincast.web.limits import Limits
@@ -138,7 +137,7 @@ def test_who_has_gone_is_not_worked_for():
     worked = []
 
     async def ask():
-        desk = Desk(Shelf(most=1, most_bytes=1), presenters(), Limits())
+        desk = Desk(Shelf(most=1, most_bytes=1), Limits())
         asked = QUESTIONS["memory"](model="mnist_cnn")
         with pytest.raises(HTTPException, match="gone"):
             await desk.answer("memory", asked, is_gone=lambda: asyncio.sleep(0, True))

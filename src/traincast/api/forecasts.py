@@ -58,7 +58,8 @@ def forecasts(
     if not len(batch_sizes):
         raise InputError(_NO_SWEEP)
     beside = _beside(options)
-    found = run(_questions(model, on, batch_sizes[0], options), batch_sizes).forecasts()
+    each_once = list(dict.fromkeys(batch_sizes))
+    found = run(_questions(model, list(dict.fromkeys(on)), each_once[0], options), each_once).forecasts()
     return tuple(beside.told(one) for one in found)
 
 
@@ -182,6 +183,23 @@ def scale_many(
     return run(questions, places, [choose_strategy(name) for name in strategies], batch_sizes)
 
 
+def _length(trace: Trace, options: Mapping[str, Any]) -> dict[str, int]:
+    """A run in tokens as samples of one epoch: two ways to say the same."""
+    n_tokens, n_samples, n_epochs = (options.get(name) for name in ("n_tokens", "n_samples", "n_epochs"))
+    if n_tokens is None:
+        return {}
+    each = trace.tokens_per_sample
+    if each is None:
+        raise InputError(f"{trace.name} reads no tokens: give the samples of an epoch and the epochs instead.")
+    needed = -(-n_tokens // each)
+    if n_samples is not None and n_samples * n_epochs != needed:
+        raise InputError(
+            f"{n_tokens:,} tokens are {needed:,} samples of {each:,} tokens, but {n_samples * n_epochs:,} samples were "
+            "given, too: leave one of them out."
+        )
+    return {} if n_samples is not None else {"n_samples": needed, "n_epochs": 1}
+
+
 def _questions(
     model: str | Path | Trace, places: Sequence[str | Cluster], batch_size: int, options: Mapping[str, Any]
 ) -> list[Question]:
@@ -206,6 +224,7 @@ def _questions(
         assumed.append(host.notes)
     found = [find_place(on, devices_file=options["devices"]) for on in places]
     trace = load_model(model, **model_options(options))
+    options = {**options, **_length(trace, options)}
     as_it_is = {field.name: options[field.name] for field in fields(Question) if field.name in options}
     as_it_is |= {
         "trace": trace,

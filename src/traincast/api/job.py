@@ -19,6 +19,8 @@ from traincast.errors import FileFormatError, InputError, close_names
 from traincast.options.fields import field_of
 from traincast.options.option import Declared, declared
 from traincast.planning.gates import Gates
+from traincast.report.input_files import regular
+from traincast.report.parsing import parse_toml
 
 if TYPE_CHECKING:
     from traincast.forecasting.forecast import Forecast
@@ -119,7 +121,7 @@ def read_job(path: str | Path) -> Job:
     """The job of a TOML file; what is wrong with it is one sentence that names the key."""
     where = f"Job file '{path}'"
     try:
-        content = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
+        content = parse_toml(regular(Path(path)).read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError:
         raise FileFormatError(f"{where} is not UTF-8 text.") from None
     except tomllib.TOMLDecodeError as error:

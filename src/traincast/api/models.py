@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from traincast.errors import InputError, MissingExtraError
 from traincast.options import catalog as o
 from traincast.options.question import question
+from traincast.options.types import as_annotated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -57,7 +58,7 @@ def load_model(model: str | Path | Trace, **options: Any) -> Trace:
     if isinstance(model, (str, Path)):
         from traincast.frontend.source import load
 
-        return load(model, **options)
+        return load(as_annotated("model", model, "str | Path"), **options)
     if any(base.__module__.partition(".")[0] == "keras" for base in type(model).__mro__):
         from traincast.frontend.capturing.capture import capture_step
         from traincast.frontend.keras_model.reader import read_keras

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,8 @@ from traincast.api.forecasts import forecasts
 from traincast.errors import FileFormatError, InputError
 from traincast.options.option import declared
 from traincast.planning.gates import Gates, gates_of
+from traincast.report.input_files import regular
+from traincast.report.parsing import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -121,7 +122,7 @@ def _check_whole(options: Mapping[str, Any]) -> None:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = parse_json(regular(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"'{path}' cannot be read: {error.strerror}.") from None
     except ValueError:  # not UTF-8, or not JSON

@@ -22,7 +22,6 @@ def serve(line: CommandLine) -> None:
 
     Example: traincast serve --port 8080
     """
-    from traincast.cli.web_documents import presenters
     from traincast.errors import InputError, MissingExtraError
 
     try:
@@ -40,7 +39,7 @@ def serve(line: CommandLine) -> None:
         listening = bound_socket(host, port)
     except OSError as error:
         raise InputError(f"Cannot listen on {host}, port {port}: {error.strerror or error}.") from error
-    server = make_server(presenters(), host=host, limits=Limits(upload_bytes=line.own["max_upload_mib"] * MIB))
+    server = make_server(host=host, limits=Limits(upload_bytes=line.own["max_upload_mib"] * MIB))
     address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/"
     typer.echo(f"traincast is at {address} (Ctrl-C ends it)")
     if host not in ("127.0.0.1", "::1", "localhost"):

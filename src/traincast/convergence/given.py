@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from traincast.errors import InputError
 
 Floats = NDArray[np.float64]
 MOST = 1e15  # steps, epochs, layers, parameters
+_MOST_VALUES = 100_000_000  # of a list: 0.8 GB
 _LONGEST = 60  # letters of what was given that are shown
 
 
@@ -67,11 +69,13 @@ def several(what: str, values: object) -> tuple[Any, ...]:
     """The elements of a list or the like, which a word is not."""
     if isinstance(values, str | bytes | os.PathLike | Mapping) or not isinstance(values, Iterable):
         raise _wrong(what, "a list", values)
-    return tuple(values)
+    _check_length(what, values)
+    return tuple(islice(values, _MOST_VALUES))
 
 
 def floats(what: str, values: object) -> Floats:
     """One row of numbers, of which some may not be finite. Tensors may have a gradient, or a type NumPy lacks."""
+    _check_length(what, values)
     try:
         found = np.asarray(values, float)
     except (TypeError, ValueError, OverflowError, RuntimeError):
@@ -87,9 +91,26 @@ def _one_by_one(what: str, values: object) -> Floats:
         raise _wrong(what, "numbers", values)
     try:
         rows = np.ravel(values.tolist()) if hasattr(values, "tolist") else values
-        return np.array([float(one.item() if hasattr(one, "item") else one) for one in rows])
+        found = np.fromiter(
+            (one.item() if hasattr(one, "item") else one for one in islice(rows, _MOST_VALUES + 1)), float
+        )
     except (TypeError, ValueError, OverflowError, RuntimeError):
         raise _wrong(what, "numbers", values) from None
+    if len(found) > _MOST_VALUES:
+        raise InputError(f"{what} should be at most {_MOST_VALUES:,} values, not {_shown(values)}.")
+    return found
+
+
+def _check_length(what: str, values: object) -> None:
+    """Before memory is asked for them."""
+    try:
+        n_values = len(values) if hasattr(values, "__len__") else 0
+    except OverflowError:  # a range of more than fits a machine word
+        n_values = _MOST_VALUES + 1
+    except TypeError:  # a tensor that is one number
+        return
+    if n_values > _MOST_VALUES:
+        raise InputError(f"{what} should be at most {_MOST_VALUES:,} values, not {_shown(values)}.")
 
 
 def _wrong(what: str, right: str, value: object) -> InputError:

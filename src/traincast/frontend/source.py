@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from traincast.frontend.step import TrainingStep
     from traincast.trace.trace import Trace
 
+_LONGEST_NAME = 255  # of a file
 KINDS = "a zoo name ('traincast models' lists them), a file.trace, .onnx, .keras, config.json or file.py:factory"
 
 
@@ -25,6 +26,8 @@ def load(model: str | Path, **options: Any) -> Trace:
     text = str(model)
     if not text.strip():
         raise InputError(f"The name of a model is empty: give {KINDS}.")
+    if any(len(part) > _LONGEST_NAME for part in Path(text).parts):
+        raise InputError(f"The name of a model has at most {_LONGEST_NAME} letters, as that of a file: give {KINDS}.")
     if text in ZOO:
         return load_zoo_model(text, **options)
     if ".py:" in text or text.endswith(".py"):

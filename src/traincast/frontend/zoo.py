@@ -22,7 +22,7 @@ def load_zoo_model(name: str, **options: int | str) -> Trace:
     chosen = model.complete(**options)
     if chosen == model.options:
         content = resources.files("traincast").joinpath(FOLDER, f"{name}{SUFFIX}").read_bytes()
-        return parse_trace(content, where=f"the shipped trace of {name}")
+        return parse_trace(content, where=f"the shipped trace of {name}", is_shipped=True)
     return capture_zoo_model(name, **options)
 
 

@@ -12,6 +12,8 @@ from traincast.hardware.catalog import find_device
 from traincast.hardware.cluster import Cluster
 from traincast.hardware.link import Link
 from traincast.hardware.link_table import find_link, find_link_inside, link_inside
+from traincast.report.input_files import regular
+from traincast.report.parsing import parse_toml
 from traincast.units import GIGA, MEGA
 
 if TYPE_CHECKING:
@@ -103,7 +105,7 @@ def _content(path: Path, where: str) -> dict[str, Any]:
     import tomllib
 
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        return parse_toml(regular(path).read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError:
         raise FileFormatError(f"{where} is not UTF-8 text.") from None
     except OSError as error:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from traincast.errors import FileFormatError, InputError, close_names
 from traincast.hardware.device import MAY_BE_ZERO, Device
+from traincast.report.input_files import regular
 from traincast.units import GIB, GIGA, MEGA, MIB, TERA
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class _Cell:
     factor: float = 1
 
 
+_MOST_SHOWN = 60  # characters of a cell in an error
 _COLUMNS = {
     "name": _Cell("name"),
     "aliases": _Cell("aliases", "names"),
@@ -94,7 +96,7 @@ def read_device_file(path: str | Path) -> tuple[Device, ...]:
     if path.suffix.lower() not in readers:
         raise FileFormatError(f"Device file '{path}' should end in .csv or .toml.")
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = regular(path).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise FileFormatError(f"Device file '{path}' is not UTF-8 text.") from None
     except OSError as error:
@@ -152,6 +154,8 @@ def _toml_rows(text: str, file: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise FileFormatError(f"Device file '{file}' is not TOML: {str(error).rstrip('.')}.") from None
+    except ValueError:
+        raise FileFormatError(f"Device file '{file}' holds a number of thousands of digits.") from None
     rows = content.pop("device", [])
     if content or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise FileFormatError(f"Device file '{file}' should hold [[device]] tables and nothing else.")
@@ -196,18 +200,18 @@ def _value(raw: Any, cell: _Cell, where: str) -> Any:
     if cell.holds == "prices":
         return _prices(raw, where)
     if isinstance(raw, bool) or not isinstance(raw, str | int | float):
-        raise FileFormatError(f"{where}: {raw!r} is neither text nor a number.")
+        raise FileFormatError(f"{where}: {_shown(raw)} is neither text nor a number.")
     if cell.holds == "text":
         return str(raw).strip()
     try:
         number = float(raw)
     except (ValueError, OverflowError):
-        raise FileFormatError(f"{where}: {raw!r} is not a number.") from None
+        raise FileFormatError(f"{where}: {_shown(raw)} is not a number.") from None
     if not math.isfinite(number * cell.factor) or number < 0 or (number == 0 and cell.field not in MAY_BE_ZERO):
-        raise FileFormatError(f"{where}: {raw!r} is out of range.")
+        raise FileFormatError(f"{where}: {_shown(raw)} is out of range.")
     if cell.holds == "whole":
         if not number.is_integer():
-            raise FileFormatError(f"{where}: {raw!r} is not a whole number.")
+            raise FileFormatError(f"{where}: {_shown(raw)} is not a whole number.")
         return int(number)
     return float(f"{number * cell.factor:.15g}")  # 66.9 x 1e12 is 66900000000000.01 in floating point
 
@@ -216,7 +220,24 @@ def _prices(raw: Any, where: str) -> tuple[tuple[str, float], ...]:
     """A table of TOML: seconds by kind of work."""
     if not isinstance(raw, dict) or not all(type(price) in (int, float) for price in raw.values()):
         raise FileFormatError(f"{where}: prices are a table of seconds, as 'traincast calibrate' writes it.")
-    return tuple((str(work), float(price)) for work, price in sorted(raw.items()))
+    return tuple((str(work), _price(price, f"{where}, {work}")) for work, price in sorted(raw.items()))
+
+
+def _price(raw: float, where: str) -> float:
+    """Finite; TOML can hold whole numbers that are larger than any float."""
+    try:
+        price = float(raw)
+    except OverflowError:
+        price = math.inf
+    if not math.isfinite(price):
+        raise FileFormatError(f"{where}: {_shown(raw)} is out of range.")
+    return price
+
+
+def _shown(raw: Any) -> str:
+    """What stands in a cell, as much of it as a sentence bears."""
+    text = repr(raw)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
 def device_toml(device: Device) -> str:

@@ -13,6 +13,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from traincast.errors import FileFormatError, InputError, close_names
+from traincast.report.input_files import regular
+from traincast.report.parsing import parse_toml
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,11 +81,10 @@ def profile_path() -> Path:
 
 
 def _this_machine(fallback: Host) -> Host:
-    import tomllib
 
     path = profile_path()
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = parse_toml(regular(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         note = f"This machine has no host profile ('{path}'), so its dispatch times are those of {fallback.name}."
         return replace(fallback, notes=note)

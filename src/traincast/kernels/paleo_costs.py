@@ -173,7 +173,8 @@ def _pooling_backward(op: _Op) -> Cost:
 def _pool(op: _Op, *, large: int, small: int) -> Cost:
     """2 flop for every element of the window at every output; reads the large map and writes the small one."""
     n_spatial = op.sizes.dims(large).shape[1] - 2
-    window = np.broadcast_to(op.numbers("kernel_size", 1), (n_spatial,)).prod()
+    kernel = op.numbers("kernel_size", 1)
+    window = kernel.prod() if kernel.size > 1 else kernel.item() ** n_spatial
     return Cost(2.0 * window * op.sizes.elements(small), op.sizes.bytes(large, small))
 
 

@@ -83,20 +83,21 @@ class Store:
         """Each record with its campaign, in the order in which they were stored."""
         environments: dict[str, Environment] = {}
         query = (
-            "SELECT campaign, kind, task, value, created_s, environment, content"
+            "SELECT records.id, campaign, kind, task, value, created_s, environment, content"
             f" FROM records JOIN environments ON environments.id = environment WHERE {_CHOSEN} ORDER BY records.id"
         )
         with one_sentence(self.path):
             for row in self._connection.execute(query, (kind, campaign)):
-                name, kind_, task, value, created_s, environment, content = row
+                number, name, kind_, task, value, created_s, environment, content = row
+                where = f"record {number}"
                 if environment not in environments:
                     environments[environment] = self._environment(content)
                 yield (
                     name,
                     Record(
                         kind=kind_,
-                        task=json.loads(task),
-                        values=json.loads(value),
+                        task=self._table(task, where),
+                        values=self._table(value, where),
                         environment=environments[environment],
                         created_s=created_s,
                     ),
@@ -112,13 +113,23 @@ class Store:
             found = self._connection.execute(query, (kind, None)).fetchall()
         names = [field for field in Group.__dataclass_fields__ if field != "devices"]
         return [
-            Group(**dict(zip(names, row, strict=True)), devices=tuple(sorted(json.loads(devices))))
+            Group(**dict(zip(names, row, strict=True)), devices=tuple(sorted(map(str, json.loads(devices)))))
             for *row, devices in found
         ]
 
+    def _table(self, content: object, where: str) -> dict[str, Any]:
+        """What a cell holds that we wrote as a JSON object."""
+        try:
+            found = json.loads(content) if isinstance(content, str) else None
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise FileFormatError(f"Store '{self.path}' is damaged: {where} is not what traincast wrote.")
+        return found
+
     def _environment(self, content: str) -> Environment:
         try:
-            return Environment.from_dict(json.loads(content))
+            return Environment.from_dict(self._table(content, "an environment"))
         except TypeError as error:  # a field that another version has or lacks
             raise FileFormatError(
                 f"Store '{self.path}' was written by another version of traincast: {error}."

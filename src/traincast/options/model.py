@@ -19,11 +19,16 @@ Model = Annotated[
     ),
 ]
 NClasses = Annotated[
-    int | None, Option(help="Classes of the last layer.", flag="--n-classes", at_least=1, job="model.n_classes")
+    int | None,
+    Option(help="Classes of the last layer.", flag="--n-classes", at_least=1, job="model.n_classes", is_on_page=False),
 ]
-ImageSize = Annotated[int | None, Option(help="Side of a square image, in pixels.", at_least=1, job="model.image_size")]
-SeqLen = Annotated[int | None, Option(help="Tokens in a sequence.", at_least=1, job="model.seqlen")]
-Head = Annotated[str | None, Option(help="What the model is trained for: qa, mlm, causal, ...", job="model.head")]
+ImageSize = Annotated[
+    int | None, Option(help="Side of a square image, in pixels.", at_least=1, job="model.image_size", is_on_page=False)
+]
+SeqLen = Annotated[int | None, Option(help="Tokens in a sequence.", at_least=1, job="model.seqlen", is_on_page=False)]
+Head = Annotated[
+    str | None, Option(help="What the model is trained for: qa, mlm, causal, ...", job="model.head", is_on_page=False)
+]
 
 
 class ModelOptions(TypedDict, total=False):
@@ -40,7 +45,10 @@ OneDevice = Annotated[
     Option(help="A device, or a machine with one: T4, rtx3090, g4dn.xlarge.", flag="--on", metavar="DEVICE"),
 ]
 By = Annotated[
-    str, Option(help="One row per module, or per kind of module: module or kind.", choices=("module", "kind"))
+    str,
+    Option(
+        help="One row per module, or per kind of module: module or kind.", choices=("module", "kind"), is_on_page=False
+    ),
 ]
 Tree = Annotated[bool, Option(help="Also the modules around the layers, with totals.", is_on_page=False)]
 Sort = Annotated[
@@ -48,6 +56,7 @@ Sort = Annotated[
     Option(
         help="The model's order, or the largest first: model, flop, bytes or parameters.",
         choices=("model", "flop", "bytes", "parameters"),
+        is_on_page=False,
     ),
 ]
-Top = Annotated[int | None, Option(help="Show only this many rows.", at_least=1)]
+Top = Annotated[int | None, Option(help="Show only this many rows.", at_least=1, is_on_page=False)]

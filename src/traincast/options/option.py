@@ -11,6 +11,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ForwardRef, get_args, is_typeddict
 
 from traincast.options.typed import Typed
@@ -24,6 +25,7 @@ class Option:
     """What is written down of an option. Its type stands beside it, in the `Annotated` that holds it."""
 
     help: str  # one sentence, the same wherever it is asked
+    label: str = ""  # on the page; "": its name in words
     default: Any = None  # of one in a TypedDict; a parameter has its own
     flag: str | None = None  # None: from the name of the parameter
     aliases: tuple[str, ...] = ()  # flags that it had before
@@ -41,7 +43,7 @@ class Option:
     shows_default: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Declared:
     """An option as a function asks for it."""
 
@@ -58,7 +60,7 @@ class Declared:
     def is_required(self) -> bool:
         return self.default is REQUIRED
 
-    @property
+    @cached_property
     def type_text(self) -> str:
         """The type as it would be written: 'int | None'."""
         return type_text(self.type)

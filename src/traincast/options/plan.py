@@ -6,6 +6,7 @@ from typing import Annotated
 
 from traincast.options.model import ModelOptions
 from traincast.options.option import Option
+from traincast.options.run import STRATEGIES_OF_THE_PAGE
 from traincast.options.step import MethodOptions
 from traincast.options.typed import (
     ACCURACY,
@@ -18,6 +19,7 @@ from traincast.options.typed import (
     PROBABILITY,
     USD,
 )
+from traincast.trace.settings import PRECISIONS
 
 NeededSamples = Annotated[
     int, Option(help="Samples per epoch.", metavar="N", typed=COUNT, at_least=1, at_most=10**15, at_most_on_page=10**12)
@@ -25,6 +27,7 @@ NeededSamples = Annotated[
 DeadlineS = Annotated[
     float | None,
     Option(
+        label="Deadline",
         help="The run is to be over by then: 12h, 90min, 1d12h.",
         flag="--deadline",
         metavar="TIME",
@@ -35,7 +38,15 @@ DeadlineS = Annotated[
 ]
 BudgetUsd = Annotated[
     float | None,
-    Option(help="The most that it may cost.", flag="--budget", metavar="USD", typed=USD, above=0, at_most_on_page=1e9),
+    Option(
+        label="Budget, USD",
+        help="The most that it may cost.",
+        flag="--budget",
+        metavar="USD",
+        typed=USD,
+        above=0,
+        at_most_on_page=1e9,
+    ),
 ]
 Confidence = Annotated[
     float,
@@ -43,6 +54,8 @@ Confidence = Annotated[
         help="How likely a plan has to keep deadline and budget, from 0.5: 90% or 0.9.",
         metavar="SHARE",
         typed=PROBABILITY,
+        at_least=0.5,
+        at_most=0.99,
     ),
 ]
 TargetAccuracy = Annotated[
@@ -57,6 +70,7 @@ TargetAccuracy = Annotated[
 FixedBatch = Annotated[
     int | None,
     Option(
+        label="Batch",
         help="Samples of one optimizer update, over all GPUs. Default: 256.",
         flag="--batch",
         aliases=("--batch-size",),
@@ -77,16 +91,27 @@ NoiseScale = Annotated[
 ]
 Precisions = Annotated[
     str | Sequence[str] | None,
-    Option(help="Default: fp32 and what a device's units speed up.", metavar="NAME[,NAME...]", typed=NAMES),
+    Option(
+        help="Default: fp32 and what a device's units speed up.",
+        metavar="NAME[,NAME...]",
+        typed=NAMES,
+        choices_on_page=PRECISIONS,
+    ),
 ]
 Strategies = Annotated[
     str | Sequence[str] | None,
-    Option(help="Default: ddp, and fsdp where that does not fit at once.", metavar="NAME[,NAME...]", typed=NAMES),
+    Option(
+        help="Default: ddp, and fsdp where that does not fit at once.",
+        metavar="NAME[,NAME...]",
+        typed=NAMES,
+        choices_on_page=STRATEGIES_OF_THE_PAGE,
+    ),
 ]
 Providers = Annotated[
-    str | Sequence[str] | None, Option(help="AWS, GCP, ...; repeat for more. Default: all.", flag="--provider")
+    str | Sequence[str] | None,
+    Option(label="Provider", help="AWS, GCP, ...; repeat for more. Default: all.", flag="--provider"),
 ]
-Spot = Annotated[bool, Option(help="Also spot machines, with interruptions and checkpoints.")]
+Spot = Annotated[bool, Option(label="Spot prices too", help="Also spot machines, with interruptions and checkpoints.")]
 Prices = Annotated[
     str | Path | None,
     Option(help="CSV: offer or device, usd_per_hour, date.", metavar="FILE", is_on_page=False),

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from traincast.hardware.cluster import Cluster
     from traincast.trace.trace import Trace
 
+STRATEGIES_OF_THE_PAGE = ("ddp", "dp", "mirrored", "fsdp", "zero1", "zero2", "zero3")
+
 Place = Annotated[
     "str | Cluster",
     Option(
@@ -46,6 +48,7 @@ BatchSizes = Annotated[
 NSamples = Annotated[
     int | None,
     Option(
+        label="Samples of one epoch",
         help="Samples per epoch.",
         metavar="N",
         typed=COUNT,
@@ -58,6 +61,7 @@ NSamples = Annotated[
 NEpochs = Annotated[
     int,
     Option(
+        label="Epochs",
         help="Epochs to train.",
         default=1,
         at_least=1,
@@ -66,12 +70,24 @@ NEpochs = Annotated[
         job="training.epochs",
     ),
 ]
+NTokens = Annotated[
+    int | None,
+    Option(
+        help="Tokens of the whole run, instead of samples and epochs: 300B, 15T.",
+        label="Tokens of the run",
+        metavar="N",
+        typed=COUNT,
+        at_least=1,
+        at_most=10**18,
+        job="data.tokens",
+    ),
+]
 Strategy = Annotated[
     str,
     Option(
         help="How devices share the work: ddp, dp, mirrored, ps:P, ps-async:P, fsdp, zero1, zero2 or zero3.",
         default="ddp",
-        choices_on_page=("ddp", "dp", "mirrored", "fsdp", "zero1", "zero2", "zero3"),
+        choices_on_page=STRATEGIES_OF_THE_PAGE,
         job="cluster.strategy",
     ),
 ]
@@ -145,7 +161,12 @@ Target = Annotated[
 ]
 Metric = Annotated[
     str | None,
-    Option(help="What the target is of: loss, accuracy, f1 or a column's name.", is_on_page=False, job="target.metric"),
+    Option(
+        label="Metric",
+        help="What the target is of: loss, accuracy, f1 or a column's name.",
+        is_on_page=False,
+        job="target.metric",
+    ),
 ]
 
 
@@ -165,6 +186,7 @@ Gpus = Annotated[
         help="Numbers of GPUs. Default: 1,2,4,... up to 8 or all.",
         metavar="N[,N...]",
         typed=WHOLE_NUMBERS,
+        is_on_page=False,  # which asks for n_devices
     ),
 ]
 BatchOfAll = Annotated[
@@ -302,6 +324,7 @@ class RunOptions(StepOptions, ModelOptions, total=False):
 
     n_samples: NSamples
     n_epochs: NEpochs
+    n_tokens: NTokens
     price_usd_per_hour: PriceUsdPerHour
 
 

@@ -11,6 +11,7 @@ from traincast.trace.settings import OPTIMIZERS, PRECISIONS
 BatchSize = Annotated[
     int,
     Option(
+        label="Batch",
         help="Samples of one optimizer update, over all devices.",
         flag="--batch",
         metavar="N",
@@ -23,6 +24,7 @@ BatchSize = Annotated[
 Precision = Annotated[
     str | None,
     Option(
+        label="Precision",
         help="fp32, tf32, amp-fp16, amp-bf16 or bf16. Default: as captured (fp32 for zoo models).",
         choices=PRECISIONS,
         shows_default=False,
@@ -32,6 +34,7 @@ Precision = Annotated[
 Optimizer = Annotated[
     str | None,
     Option(
+        label="Optimizer",
         help="none, sgd, momentum, adam, adamw, ... Default: as captured (sgd for zoo models).",
         choices=OPTIMIZERS,
         shows_default=False,
@@ -47,7 +50,12 @@ Layout = Annotated[
         job="training.layout",
     ),
 ]
-Compiled = Annotated[bool, Option(help="The model runs under torch.compile.", default=False, job="training.compiled")]
+Compiled = Annotated[
+    bool,
+    Option(
+        label="Under torch.compile", help="The model runs under torch.compile.", default=False, job="training.compiled"
+    ),
+]
 AccumulationSteps = Annotated[
     int,
     Option(

@@ -6,7 +6,7 @@ where they are used. Scalars of numpy become plain numbers, so that results are 
 
 from __future__ import annotations
 
-import math
+import functools
 import numbers
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
@@ -15,20 +15,34 @@ from typing import Any
 from traincast.errors import ParameterError
 
 _LARGEST_INT = 2**63 - 1
+# Nothing that is measured is smaller or larger, and products of a few of them stay within what a float holds.
+_SMALLEST, _LARGEST = 1e-30, 1e30
 _LONGEST_TEXT = 4096  # letters: a path may have as many
 
 
 def as_annotated(name: str, value: object, annotation: str) -> Any:
     """The value as a plain one of that type, or one sentence why not."""
-    kinds = list(_alternatives(annotation))
+    kinds = _kinds(annotation)
     for kind in kinds:
         try:
             return _plain(value, kind)
         except _WrongKindError:
             continue
-    is_huge = isinstance(value, numbers.Integral) and not _is_flag(value) and not {"int", "float"}.isdisjoint(kinds)
-    right = "a smaller number" if is_huge else " or ".join(_words(kind) for kind in kinds)
-    raise ParameterError(name, value, f"give {right}")
+    raise ParameterError(name, value, f"give {_right(value, kinds)}")
+
+
+def _right(value: object, kinds: list[str]) -> str:
+    is_number = isinstance(value, numbers.Real) and not _is_flag(value) and value == value
+    if is_number and isinstance(value, numbers.Integral) and ("int" in kinds or "float" in kinds):
+        return "a smaller number"
+    if is_number and "float" in kinds:
+        return f"a number from {_SMALLEST:g} to {_LARGEST:g}"
+    return " or ".join(_words(kind) for kind in kinds)
+
+
+@functools.cache
+def _kinds(annotation: str) -> list[str]:
+    return list(_alternatives(annotation))
 
 
 class _WrongKindError(Exception):
@@ -40,7 +54,7 @@ def _plain(value: Any, kind: str) -> Any:
     if head in ("Sequence", "Iterable"):
         if isinstance(value, (str, bytes, Mapping)) or not (isinstance(value, Iterable) and isinstance(value, Sized)):
             raise _WrongKindError
-        alternatives = list(_alternatives(items.removesuffix("]")))
+        alternatives = _kinds(items.removesuffix("]"))
         return [_first(item, alternatives) for item in value]
     rule = _RULES.get(head)
     if rule is not None:
@@ -81,7 +95,7 @@ def _is_finite(value: object) -> bool:
     if not isinstance(value, numbers.Real) or _is_flag(value):
         return False
     try:
-        return math.isfinite(value)
+        return value == 0 or _SMALLEST <= abs(float(value)) <= _LARGEST
     except OverflowError:  # a whole number that no float holds
         return False
 

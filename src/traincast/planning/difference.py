@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -99,7 +100,7 @@ class Difference:
 
 def difference_of(before: Mapping[str, Any], after: Mapping[str, Any], *, source: str) -> Difference:
     """Both as `traincast forecast --json` prints one forecast; `source` names where the earlier one is from."""
-    if not isinstance(before.get("step_s"), (int, float)) or "bound_by" not in before:
+    if not _is_forecast(before):
         told = " (it has several: compare one)" if "forecasts" in before else ""
         raise FileFormatError(f"{source} is not what 'traincast forecast --json' prints for one choice{told}.")
     earlier, later = _numbers(before), _numbers(after)
@@ -110,6 +111,23 @@ def difference_of(before: Mapping[str, Any], after: Mapping[str, Any], *, source
         bound_by=(str(before["bound_by"]), str(after["bound_by"])),
         fits=(bool(before.get("fits")), bool(after.get("fits"))),
     )
+
+
+def _is_forecast(told: Mapping[str, Any]) -> bool:
+    """Whether what is read of it is there, and of the kinds that a forecast has."""
+    parts = [told.get("to_target"), *(told.get(part) for part, _ in _NESTED_SETTINGS.values())]
+    if not all(part is None or isinstance(part, Mapping) for part in parts):
+        return False
+    way = told.get("to_target") or {}
+    ranges = [way.get(key) for key in _TO_TARGET.values()]
+    if not all(one is None or isinstance(one, Mapping) for one in ranges):
+        return False
+    numbers = [*map(told.get, NUMBERS), *(one.get("p50") for one in ranges if one)]
+    return all(map(_is_sane, numbers)) and _number(told.get("step_s")) is not None and "bound_by" in told
+
+
+def _is_sane(value: object) -> bool:
+    return not isinstance(value, (int, float)) or abs(value) <= sys.float_info.max
 
 
 def _numbers(told: Mapping[str, Any]) -> dict[str, float | None]:

@@ -13,6 +13,7 @@ from traincast.hardware.catalog import find_device
 from traincast.hardware.link_table import find_link, link_inside
 from traincast.hardware.machines import Machine, all_machines, machine_named
 from traincast.hardware.price_day import price_day
+from traincast.report.input_files import regular
 
 OWN = "own"  # the provider of machines that no table lists
 _COLUMNS = ("offer", "device", "n_devices", "usd_per_hour", "spot_usd_per_hour", "date", "network", "provider")
@@ -35,7 +36,7 @@ def read_prices(path: str | Path, *, devices_file: str | Path | None = None) -> 
 
 def _rows(path: Path) -> Iterable[tuple[str, Mapping[str, str]]]:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = regular(path).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise FileFormatError(f"'{path}' is not text in UTF-8: {_RIGHT}.") from None
     except OSError as error:

@@ -9,6 +9,7 @@ from typing import Any
 
 from traincast.errors import FileFormatError, InputError
 from traincast.report.files import write_file
+from traincast.report.parsing import parse_json
 
 _LONGEST_VALUE = 80  # that a sentence can hold twice
 
@@ -33,7 +34,7 @@ def check_settings(path: Path, wanted: Mapping[str, Any]) -> None:
             raise InputError(f"'{folder}' holds other things already: give an empty or a new folder.")
         return
     try:
-        known = json.loads(path.read_text(encoding="utf-8"))
+        known = parse_json(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise FileFormatError(f"'{path}' cannot be read as JSON: give another folder.") from error
     if not isinstance(known, dict):

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from traincast.errors import FileFormatError, InputError
+from traincast.report.input_files import regular
 
+_MOST = 1e15  # of anything that is counted or timed; from here on products of two cells would lose their meaning
 Aliases = Mapping[str, Sequence[str]]  # the headers, in our spelling, that mean a key
 
 
@@ -36,6 +38,8 @@ class Row:
             raise FileFormatError(f"{self.where}: {key} is '{text}', not a number.") from None
         if not 0 < value < math.inf:
             raise FileFormatError(f"{self.where}: {key} should be above 0, not {text}.")
+        if not 1 / _MOST <= value <= _MOST:
+            raise FileFormatError(f"{self.where}: {key} should be from {1 / _MOST:g} to {_MOST:g}, not {value:g}.")
         return value
 
     def whole(self, key: str) -> int:
@@ -74,7 +78,7 @@ def read_rows(path: str | Path, aliases: Aliases, *, needed: Sequence[Sequence[s
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return regular(path).read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise InputError(f"There is no file '{path}'.") from None
     except (OSError, UnicodeDecodeError):

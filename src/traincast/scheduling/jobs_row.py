@@ -55,9 +55,12 @@ class Row:
     def numbers(self, column: str) -> tuple[float, ...]:
         """Several in one cell, with spaces between them."""
         try:
-            return tuple(float(part) for part in self.text(column).split())
+            found = tuple(float(part) for part in self.text(column).split())
         except ValueError:
             raise self.wrong(f"{column} is '{self.text(column)}', not numbers with spaces between them") from None
+        if not all(math.isfinite(number) for number in found):
+            raise self.wrong(f"{column} holds a number that is not finite")
+        return found
 
     def whole(self, column: str) -> int:
         number = self.number(column)

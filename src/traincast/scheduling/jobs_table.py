@@ -5,14 +5,18 @@ from __future__ import annotations
 import csv
 import difflib
 import gzip
+import itertools
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO, cast
 
 from traincast.errors import FileFormatError, InputError
+from traincast.report.input_files import regular
 from traincast.scheduling.jobs_row import Row
 
+_MOST_JOBS = 200_000  # twice those of Philly; a small gzip file can unpack to any number
 _NEAR = 0.75  # how alike two names of columns are that are taken for one another
 
 
@@ -42,15 +46,17 @@ class Form:
 def read_rows(path: Path) -> tuple[Sequence[str], list[Row]]:
     """Names of the columns, and the rows with the lines they end on."""
     try:
-        with _open(path) as file:
+        with _open(regular(path)) as file:
             reader = csv.DictReader(file, skipinitialspace=True)
             columns = [name.strip() for name in reader.fieldnames or ()]
             reader.fieldnames = columns
-            rows = [Row(path, reader.line_num, cells) for cells in reader]
+            rows = [Row(path, reader.line_num, cells) for cells in itertools.islice(reader, _MOST_JOBS + 1)]
     except OSError as error:
         raise InputError(f"'{path}' cannot be read: {error.strerror or error}.") from None
-    except (UnicodeDecodeError, csv.Error, EOFError) as error:
+    except (UnicodeDecodeError, csv.Error, EOFError, zlib.error) as error:
         raise FileFormatError(f"'{path}' is not a CSV file: {error}.") from None
+    if len(rows) > _MOST_JOBS:
+        raise FileFormatError(f"'{path}' holds more than {_MOST_JOBS:,} jobs: cut it into parts.")
     twice = next((name for name in columns if columns.count(name) > 1), None)
     if twice is not None:
         raise FileFormatError(f"'{path}' has two columns '{twice}'.")

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from traincast.errors import FileFormatError, InputError
+from traincast.report.input_files import regular
 from traincast.scheduling.applications import Application, Learning
 from traincast.scheduling.job import Job
 from traincast.scheduling.measured_steps import MeasuredSteps, StepRow, measured_steps
@@ -111,11 +112,16 @@ def _learning(path: Path, name: str, by_batch: Mapping[int, list[tuple[float, fl
 
 def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str, str]]]:
     try:
-        with path.open(newline="", encoding="utf-8") as file:
+        with regular(path).open(newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file)
             missing = [name for name in columns if name not in (reader.fieldnames or ())]
             if missing:
                 raise FileFormatError(f"'{path}' has no column {missing[0]}: it needs {', '.join(columns)}.")
-            yield from enumerate(reader, start=2)
+            for line, row in enumerate(reader, start=2):
+                if any(row[name] is None for name in columns):
+                    raise FileFormatError(f"'{path}', line {line} has fewer cells than the header.")
+                yield line, row
     except OSError as error:
         raise InputError(f"'{path}' cannot be read: {error.strerror}.") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise FileFormatError(f"'{path}' is not a CSV file: {error}.") from None

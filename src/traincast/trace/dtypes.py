@@ -25,6 +25,7 @@ _BYTES = (4, 2, 2, 8, 8, 4, 2, 1, 1, 1, 8, 16, 1, 1)
 CODE = {name: code for code, name in enumerate(DTYPES)}
 ITEM_BYTES = np.array(_BYTES, dtype=np.int64)
 FLOAT32, FLOAT16, BFLOAT16, FLOAT64 = (CODE[name] for name in ("float32", "float16", "bfloat16", "float64"))
+TOKEN_DTYPES = frozenset({CODE["int64"], CODE["int32"]})
 FLOATS = frozenset({FLOAT32, FLOAT16, BFLOAT16, FLOAT64, CODE["float8_e4m3fn"], CODE["float8_e5m2"]})
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from traincast.trace.check import check_batch_size
+from traincast.trace.dtypes import TOKEN_DTYPES
 from traincast.trace.flop import op_flop
 from traincast.trace.graph import Floats, Graph, Ints, Phase
 from traincast.trace.layers import Layer, layers_of
@@ -81,6 +82,15 @@ class Trace:
         check_batch_size(batch_size)
         flop = self.flop(np.array([batch_size]))[0]
         return round(flop[np.isin(self.graph.op_phase, phases)].sum())
+
+    @cached_property
+    def tokens_per_sample(self) -> int | None:
+        """Of a model that reads whole numbers, a row per sample: the length of a row; None of any other model."""
+        first = self.modules[0].input if self.modules else -1
+        if first < 0 or self.graph.tensor_dtype[first] not in TOKEN_DTYPES:
+            return None
+        shape = self.graph.shape_of(first, 2)
+        return shape[1] if len(shape) == 2 else None
 
     @property
     def covered_flop_fraction(self) -> float:

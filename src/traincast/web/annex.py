@@ -18,7 +18,6 @@ from traincast.web.frames import receive, send
 
 if TYPE_CHECKING:
     from traincast.web.limits import Limits
-    from traincast.web.presenting import Presenters
 
 QUIET = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 PROBLEM = b"problem"
@@ -30,11 +29,10 @@ class Annex:
     It has limits on its memory, and a question that takes too long is its end; the next one finds a new worker.
     """
 
-    def __init__(self, present: Presenters, limits: Limits) -> None:
+    def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._options = json.dumps(
             {
-                "presenters": present.names(),
                 "memory_bytes": limits.question_memory_bytes,
                 "trace_memory_bytes": limits.trace_memory_bytes,
                 "answer_bytes": limits.answer_bytes,

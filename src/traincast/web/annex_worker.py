@@ -18,8 +18,7 @@ from traincast.web.annex import PROBLEM
 from traincast.web.answers import ANSWERS, Given
 from traincast.web.child import limit_memory
 from traincast.web.frames import receive, send
-from traincast.web.presenting import Presenters
-from traincast.web.questions import QUESTIONS, ForecastQuestion, Question, target_of
+from traincast.web.questions import QUESTIONS, Question, target_of
 from traincast.web.shelf import zoo_model
 from traincast.web.targets import aim_of
 
@@ -52,7 +51,6 @@ class Worker:
     """Traces and curves that it has seen before are not read again."""
 
     def __init__(self, options: dict[str, Any]) -> None:
-        self._present = Presenters.named(options["presenters"])
         self._trace_bytes, self._answer_bytes = options["trace_memory_bytes"], options["answer_bytes"]
         self._traces: _Last[Trace] = _Last()
         self._ends: _Last[Status] = _Last()
@@ -74,12 +72,12 @@ class Worker:
 
     def _answer(self, question: dict[str, Any], model: bytes, log: bytes) -> bytes:
         asked: Question = QUESTIONS[question["what"]].model_validate(question["asked"])
-        given = Given(trace=self._trace(asked.model, model), present=self._present)
+        given = Given(trace=self._trace(asked.model, model))
         target = target_of(asked)
         if target is not None:
             read = self._log(log, question["log_name"], target.metric)
             aim = aim_of(read, target.value, target.metric)
-            end = self._end(read, log, target.value, aim.metric) if isinstance(asked, ForecastQuestion) else None
+            end = self._end(read, log, target.value, aim.metric) if question["what"] == "forecast" else None
             given = replace(given, log=read, aim=aim, end=end)
         return ANSWERS[question["what"]](asked, given)
 
@@ -119,7 +117,7 @@ def serve(source: IO[bytes], sink: IO[bytes], worker: Worker) -> None:
 
 
 def main() -> None:
-    """The argument: limits and presenters as JSON. What anybody prints must not get between the replies.
+    """The argument: limits as JSON. What anybody prints must not get between the replies.
 
     Its folder goes with it: a server that was ended by a signal has no time for that.
     """

@@ -13,7 +13,6 @@ from traincast.web.desk import Desk
 from traincast.web.guard import App, Guard
 from traincast.web.limits import Limits
 from traincast.web.page import page_files, send_file
-from traincast.web.presenting import Presenters
 from traincast.web.reception import Reception
 from traincast.web.refusals import add_refusals
 from traincast.web.registers import model_names, place_names
@@ -38,7 +37,7 @@ _BODY = {
 FileName = Annotated[str, Query(min_length=1, max_length=200, description="The file's name, to show.")]
 
 
-def make_app(present: Presenters, *, limits: Limits | None = None, host: str = "127.0.0.1") -> App:
+def make_app(*, limits: Limits | None = None, host: str = "127.0.0.1") -> App:
     """The page and the API, behind the guard."""
     limits = limits or Limits()
     app = FastAPI(
@@ -49,12 +48,12 @@ def make_app(present: Presenters, *, limits: Limits | None = None, host: str = "
         redoc_url=None,
     )
     shelf = Shelf(most=limits.n_uploads, most_bytes=limits.kept_upload_bytes)
-    desk = Desk(shelf, present, limits)
+    desk = Desk(shelf, limits)
     add_refusals(app)
     _add_names(app)
     for what in ask.QUESTIONS:
         _add_question(app, what, desk)
-    _add_uploads(app, Reception(shelf, desk, limits), presenter=present.names()["converge"])
+    _add_uploads(app, Reception(shelf, desk, limits))
     _add_page(app)
     return Guard(app, limits=limits, host=host)
 
@@ -71,16 +70,6 @@ def _add_names(app: FastAPI) -> None:
         return place_names()
 
 
-_TOLD = {
-    "forecast": "What will this run take: time, memory, money, energy?",
-    "memory": "Does one step fit, and which batch is the largest that does?",
-    "layers": "What does each layer ask for: shapes, parameters, flop, bytes?",
-    "explain": "Why does a step take so long, and what would help?",
-    "scale": "What do more devices bring?",
-    "plan": "What should be rented?",
-}
-
-
 def _add_question(app: FastAPI, what: str, desk: Desk) -> None:
     """One route a question; it answers what the command of its name does."""
 
@@ -89,11 +78,17 @@ def _add_question(app: FastAPI, what: str, desk: Desk) -> None:
 
     answer.__annotations__["asked"] = ask.QUESTIONS[what]
     app.add_api_route(
-        f"/api/{what}", answer, methods=["POST"], name=what, summary=_TOLD[what], responses=_ANSWER, tags=["questions"]
+        f"/api/{what}",
+        answer,
+        methods=["POST"],
+        name=what,
+        summary=ask.summary_of(what),
+        responses=_ANSWER,
+        tags=["questions"],
     )
 
 
-def _add_uploads(app: FastAPI, reception: Reception, *, presenter: str) -> None:
+def _add_uploads(app: FastAPI, reception: Reception) -> None:
     @app.post("/api/models", responses=_ERRORS, openapi_extra=_BODY, tags=["uploads"])
     async def upload_model(
         request: Request,
@@ -128,7 +123,7 @@ def _add_uploads(app: FastAPI, reception: Reception, *, presenter: str) -> None:
     @app.post("/api/converge", responses=_ANSWER, openapi_extra=_BODY, tags=["uploads"])
     async def converge(request: Request, asked: Annotated[ask.LogQuestion, Query()]) -> Response:
         """Where will this run end? The body is its log so far: CSV, JSON lines, TensorBoard, plain text and others."""
-        return Response(await reception.continue_log(request, asked, presenter), media_type="application/json")
+        return Response(await reception.continue_log(request, asked), media_type="application/json")
 
 
 def _add_page(app: FastAPI) -> None:

@@ -137,14 +137,15 @@ def continue_log(options: dict[str, Any]) -> bytes:
     """Continues a log and shows where it ends."""
     from traincast.api.converging import converge
     from traincast.api.logs import read_log as read
-    from traincast.web.presenting import function_at, shown
+    from traincast.views.converge import document_of
+    from traincast.web.presenting import shown
     from traincast.web.targets import aim_of, metrics_of
 
     asked = options["asked"]
     log = replace(read(UPLOAD, metric=asked["metric"]), path=options["name"])
     aim = aim_of(log, asked["target"], asked["metric"])
     status = converge(log, **{**asked, "metric": aim.metric})
-    document = function_at(options["presenter"])([status])
+    document = document_of([status])
     return shown(document, status.to_dict(), metrics=metrics_of(log), told=aim.told)
 
 

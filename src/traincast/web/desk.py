@@ -22,7 +22,6 @@ from traincast.web.shelf import Upload, is_upload, zoo_model
 
 if TYPE_CHECKING:
     from traincast.web.limits import Limits
-    from traincast.web.presenting import Presenters
     from traincast.web.questions import Question
     from traincast.web.shelf import Shelf
 
@@ -56,9 +55,9 @@ class Gate:
 class Desk:
     """Answers by name. Plans, and questions about uploads, have gates of their own, so that short ones pass."""
 
-    def __init__(self, shelf: Shelf, present: Presenters, limits: Limits) -> None:
-        self._shelf, self._present = shelf, present
-        self._annex = Annex(present, limits)
+    def __init__(self, shelf: Shelf, limits: Limits) -> None:
+        self._shelf = shelf
+        self._annex = Annex(limits)
         self._gates = {way: Gate(limits.n_workers, limits.n_waiting) for way in Way}
         self._threads = CapacityLimiter(limits.n_workers * len(Way))
         self._kept = KeptAnswers(most=limits.kept_answers, most_bytes=limits.kept_answer_bytes)
@@ -84,7 +83,7 @@ class Desk:
         self._annex.start()
 
     def _work(self, what: str, asked: Question) -> bytes:
-        return ANSWERS[what](asked, Given(trace=zoo_model(asked.model), present=self._present))
+        return ANSWERS[what](asked, Given(trace=zoo_model(asked.model)))
 
     def _work_on_upload(self, what: str, asked: Question) -> bytes:
         target = target_of(asked)

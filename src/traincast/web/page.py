@@ -11,6 +11,8 @@ from importlib import resources
 from starlette.requests import Request
 from starlette.responses import Response
 
+from traincast.web.form import filled
+
 _TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 _OWN = ("index.html", "app.js", "calls.js", "choice.js", "view.js", "style.css", "icon.svg")
 PLOTLY = "plotly.min.js"
@@ -30,6 +32,7 @@ class File:
 def page_files() -> dict[str, File]:
     folder = resources.files("traincast.web").joinpath("static")
     contents = {name: folder.joinpath(name).read_bytes() for name in _OWN}
+    contents["index.html"] = filled(contents["index.html"].decode()).encode()
     contents[PLOTLY] = resources.files("plotly").joinpath("package_data", PLOTLY).read_bytes()
     return {name: _file(name, content) for name, content in contents.items()}
 

@@ -1,15 +1,12 @@
 """Answers as JSON for the page: tables with their cells as people read them, charts as plotly figures.
 
-What an answer shows is decided once, by the documents of the commands. The commands stand above this room, so whoever
-starts the server hands them down.
+What an answer shows is decided once, by the documents of `views`, which terminal, files and notebooks show, too.
 """
 
 from __future__ import annotations
 
-import importlib
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from traincast.report.figure import to_figure
@@ -22,33 +19,6 @@ if TYPE_CHECKING:
     from traincast.report.table import Table
 
 _MOST_ROWS = 400  # a table that is longer is cut, with a note: nobody scrolls further
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Presenters:
-    """One function an answer, from what the API returns to a document; `explain_data` is what --json prints."""
-
-    forecast: Callable[..., Document]
-    scale: Callable[..., Document]
-    plan: Callable[..., Document]
-    converge: Callable[..., Document]
-
-    def names(self) -> dict[str, str]:
-        """Where each of them is, for a process of its own."""
-        functions = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: f"{function.__module__}:{function.__qualname__}" for name, function in functions.items()}
-
-    @classmethod
-    def named(cls, names: dict[str, str]) -> Presenters:
-        """Those that `names` has told."""
-        return cls(**{name: function_at(where) for name, where in names.items()})
-
-
-def function_at(where: str) -> Callable[..., Any]:
-    """The function that 'module:name' stands for. The server writes such words, never a request."""
-    module, _, name = where.partition(":")
-    found: Callable[..., Any] = getattr(importlib.import_module(module), name)
-    return found
 
 
 def shown(

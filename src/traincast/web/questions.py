@@ -1,31 +1,41 @@
-"""What can be asked: the bodies of requests, with the limits that keep an answer short."""
+"""What can be asked: the bodies of requests, with the limits that keep an answer short.
+
+An option is a field here if its declaration says that the page may ask it; bounds, choices and help are those of the
+declaration. Only what a page cannot have (files, uploads, several places) is said here.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Callable
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, create_model
 
-Precision = Literal["fp32", "tf32", "amp-fp16", "amp-bf16", "bf16"]
-Optimizer = Literal["none", "sgd", "momentum", "nesterov", "adagrad", "adadelta", "rmsprop", "adam", "adamw"]
-Strategy = Literal["ddp", "dp", "mirrored", "fsdp", "zero1", "zero2", "zero3"]
+from traincast.api import explaining, forecasts, models, planning
+from traincast.options.fields import page_field
+from traincast.options.option import declared
+
 _PLACE = "A device or machine of /api/devices, also as '4xT4' or '2x4xT4@50Gb/s'. Never a file."
 Place = Annotated[str, Field(min_length=1, max_length=80, description=_PLACE, examples=["T4"])]
-Count = Annotated[int, Field(ge=1, le=1_048_576)]
 Metric = Annotated[str, Field(min_length=1, max_length=80, examples=["accuracy"])]
 _OWN_METRIC = (
     "What the target is of: loss, accuracy, f1 or a column's name. Without it, and with a target that can be one, an "
     "accuracy where the log has one, else a loss."
 )
-Price = Annotated[float | None, Field(gt=0, le=10_000)]
-_PRICE = "US dollars an hour of one device. Without it the listed price of a machine."
-_EPOCHS = "Passes over the samples of one epoch."
-_STRATEGY = "How several devices share the work."
+_USUAL_BATCH = 32
+_LARGEST_SCALE = 512
+_MOST_COUNTS, _MOST_PLACES = 12, 8
+_OF_THE_PAGE = ("model", "on", "target")  # told here, as a page has no files
 
 
-def _example(**question: JsonValue) -> ConfigDict:
-    """For the document; a test asks each of them."""
-    return ConfigDict(json_schema_extra={"examples": [{"model": "resnet50", **question}]})
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "forecast": forecasts.forecast,
+    "memory": models.estimate_memory,
+    "layers": models.layers,
+    "explain": explaining.explain,
+    "scale": forecasts.scale,
+    "plan": planning.plan,
+}
 
 
 class Target(BaseModel):
@@ -48,131 +58,119 @@ class Question(BaseModel):
     model: str = Field(
         min_length=1, max_length=80, description="A name of /api/models, or the id of an upload.", examples=["resnet50"]
     )
-    batch_size: Count = Field(default=32, description="Samples of one update, of all devices together.")
-    precision: Precision | None = Field(default=None, description="Without it as captured: fp32 for zoo models.")
-    optimizer: Optimizer | None = Field(default=None, description="Without it as captured: sgd for zoo models.")
 
     @property
-    def settings(self) -> dict[str, Any]:
-        return {"precision": self.precision, "optimizer": self.optimizer}
+    def options(self) -> dict[str, Any]:
+        """Keyword arguments of the function that answers; model, place and target are looked up first."""
+        return self.model_dump(exclude=set(_OF_THE_PAGE))
 
 
-class StepQuestion(Question):
-    """How the step is run."""
-
-    layout: Literal["nchw", "nhwc"] = Field(default="nchw", description="Of images in memory; nhwc: channels last.")
-    compiled: bool = Field(default=False, description="Under torch.compile.")
-    input_samples_per_s: float | None = Field(
-        default=None, gt=0, le=1e9, description="What the data loader delivers, samples a second."
-    )
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        names = ("precision", "optimizer", "layout", "compiled", "input_samples_per_s")
-        return {name: getattr(self, name) for name in names}
-
-
-class RunQuestion(StepQuestion):
-    """And how long."""
-
-    n_samples: int | None = Field(default=None, ge=1, le=10**12, description="Samples of one epoch.")
-    n_epochs: int = Field(default=1, ge=1, le=100_000, description=_EPOCHS)
-
-    @property
-    def length(self) -> dict[str, Any]:
-        return {"n_samples": self.n_samples, "n_epochs": self.n_epochs}
+def _question(what: str, example: dict[str, JsonValue], **own: Any) -> type[Question]:
+    """`own` are fields that are otherwise than declared: a default, or a type and a field."""
+    fields: dict[str, Any] = {}
+    for one in declared(FUNCTIONS[what]):
+        if one.option.is_on_page and one.name not in _OF_THE_PAGE:
+            fields[one.name] = page_field(one)
+    fields |= own
+    config = ConfigDict(**Question.model_config, json_schema_extra={"examples": [{"model": "resnet50", **example}]})
+    made = create_model(f"{what.capitalize()}Question", __base__=Question, __doc__=_TOLD[what], **fields)
+    made.model_config = config
+    made.model_rebuild(force=True)
+    return made
 
 
-class ForecastQuestion(RunQuestion):
-    """What will this run take, at each of these places?"""
-
-    model_config = _example(
-        on=["g4dn.xlarge", "4xT4"], batch_size=64, n_samples=1_281_167, n_epochs=90, precision="amp-fp16"
-    )
-
-    on: list[Place] = Field(
-        min_length=1, max_length=8, description="Places to compare, each with an answer of its own."
-    )
-    accumulation_steps: int = Field(default=1, ge=1, le=4096, description="Passes that make up one update.")
-    strategy: Strategy = Field(default="ddp", description=_STRATEGY)
-    price_usd_per_hour: Price = Field(default=None, description=_PRICE)
-    target: Target | None = Field(default=None, description="Tells when it is reached, beside the time of the epochs.")
-
-
-class MemoryQuestion(Question):
-    """Does it fit?"""
-
-    model_config = _example(on="T4", batch_size=64, optimizer="adamw")
-
-    on: Place | None = Field(default=None, description=f"{_PLACE} Without it nothing is said about fitting.")
-
-
-class LayersQuestion(Question):
-    """What does each layer ask for?"""
-
-    model_config = _example(on="T4", batch_size=64)
-
-    on: Place | None = Field(default=None, description=f"{_PLACE} Without it no times are told.")
-
-
-class ExplainQuestion(StepQuestion):
-    """Why does a step take so long, and what would help?"""
-
-    model_config = _example(on="T4", batch_size=64)
-
-    on: Place
-
-
-class ScaleQuestion(RunQuestion):
-    """What do more devices bring? `batch_size` is global, for strong scaling."""
-
-    model_config = _example(on="8xV100-SXM2-16GB", batch_size=512, n_samples=1_281_167)
-
-    on: Place
-    n_devices: list[Annotated[int, Field(ge=1, le=512)]] | None = Field(
-        default=None,
-        min_length=1,
-        max_length=12,
-        description="Numbers of devices. Without it 1, 2, 4 ... of the place.",
-    )
-    strategy: Strategy = Field(default="ddp", description=_STRATEGY)
-    price_usd_per_hour: Price = Field(default=None, description=_PRICE)
-
-
-class PlanQuestion(StepQuestion):
-    """What should be rented? Machines of up to `max_gpus` devices on `max_nodes` nodes are compared."""
-
-    model_config = _example(batch_size=256, n_samples=1_281_167, n_epochs=90, deadline_s=86_400.0, budget_usd=200.0)
-
-    batch_size: Count = Field(default=256, description="Samples of one update, of all devices together.")
-    n_samples: int = Field(ge=1, le=10**12, description="Samples of one epoch.")
-    n_epochs: int = Field(default=1, ge=1, le=100_000, description=_EPOCHS)
-    target: Target | None = Field(default=None, description="An accuracy, which takes the place of `n_epochs`.")
-    deadline_s: float | None = Field(default=None, gt=0, le=1e9, description="Seconds that the run may take.")
-    budget_usd: float | None = Field(default=None, gt=0, le=1e9, description="US dollars that the run may cost.")
-    confidence: float = Field(default=0.8, ge=0.5, le=0.99, description="Probability to stay within both, a fraction.")
-    provider: str | None = Field(
-        default=None, min_length=1, max_length=40, description="One of those of /api/devices. Without it all."
-    )
-    strategy: Strategy | None = Field(default=None, description="Without it ddp, and fsdp where that does not fit.")
-    spot: bool = Field(default=False, description="Whether to compare spot prices, too.")
-    max_gpus: int = Field(default=16, ge=1, le=64, description="Devices of a plan, at most.")
-    max_nodes: int = Field(default=2, ge=1, le=8, description="Machines of a plan, at most.")
-
-
-QUESTIONS: dict[str, type[Question]] = {
-    "forecast": ForecastQuestion,
-    "memory": MemoryQuestion,
-    "layers": LayersQuestion,
-    "explain": ExplainQuestion,
-    "scale": ScaleQuestion,
-    "plan": PlanQuestion,
+_TOLD = {
+    "forecast": "What will this run take: time, memory, money, energy?",
+    "memory": "Does one step fit, and which batch is the largest that does?",
+    "layers": "What does each layer ask for: shapes, parameters, flop, bytes?",
+    "explain": "Why does a step take so long, and what would help?",
+    "scale": "What do more devices bring? `batch_size` is global, for strong scaling.",
+    "plan": "What should be rented? Machines of up to `max_gpus` devices on `max_nodes` nodes are compared.",
 }
+
+
+def _with_default(function: Callable[..., Any], name: str, default: int | None = None) -> Any:
+    """As it is declared, with a default that suits a page."""
+    (one,) = (one for one in declared(function) if one.name == name)
+    return page_field(one, default=default)
+
+
+def _batch(default: int) -> Any:
+    return _with_default(models.estimate_memory, "batch_size", default)
+
+
+def _maybe_place(without: str) -> Any:
+    return (Place | None, Field(default=None, description=f"{_PLACE} {without}"))
+
+
+_TARGET = "Tells when it is reached, beside the time of the epochs."
+_INSTEAD = "An accuracy, which takes the place of `n_epochs`."
+_RUN: dict[str, JsonValue] = {"n_samples": 1_281_167, "n_epochs": 90}
+QUESTIONS: dict[str, type[Question]] = {
+    "forecast": _question(
+        "forecast",
+        {"on": ["g4dn.xlarge", "4xT4"], "batch_size": 64, **_RUN, "precision": "amp-fp16"},
+        on=(
+            list[Place],
+            Field(min_length=1, max_length=_MOST_PLACES, description="Places to compare, each with an answer."),
+        ),
+        batch_size=_batch(_USUAL_BATCH),
+        target=(Target | None, Field(default=None, description=_TARGET)),
+    ),
+    "memory": _question(
+        "memory",
+        {"on": "T4", "batch_size": 64, "optimizer": "adamw"},
+        on=_maybe_place("Without it nothing is said about fitting."),
+        batch_size=_batch(_USUAL_BATCH),
+    ),
+    "layers": _question(
+        "layers",
+        {"on": "T4", "batch_size": 64},
+        on=_maybe_place("Without it no times are told."),
+        optimizer=_with_default(models.estimate_memory, "optimizer"),  # of the run; it changes no layer
+        batch_size=_batch(_USUAL_BATCH),
+    ),
+    "explain": _question(
+        "explain",
+        {"on": "T4", "batch_size": 64},
+        on=(Place, ...),
+        batch_size=_batch(_USUAL_BATCH),
+    ),
+    "scale": _question(
+        "scale",
+        {"on": "8xV100-SXM2-16GB", "batch_size": 512, "n_samples": 1_281_167},
+        on=(Place, ...),
+        batch_size=_batch(_USUAL_BATCH),
+        n_devices=(
+            list[Annotated[int, Field(ge=1, le=_LARGEST_SCALE)]] | None,
+            Field(
+                default=None,
+                min_length=1,
+                max_length=_MOST_COUNTS,
+                description="Numbers of devices. Without it 1, 2, 4 ... of the place.",
+            ),
+        ),
+    ),
+    "plan": _question(
+        "plan",
+        {"batch_size": 256, **_RUN, "deadline_s": 86_400.0, "budget_usd": 200.0},
+        batch_size=_batch(planning.USUAL_BATCH),
+        max_gpus=_with_default(planning.plan, "max_gpus", 16),
+        max_nodes=_with_default(planning.plan, "max_nodes", 2),
+        target=(Target | None, Field(default=None, description=_INSTEAD)),
+    ),
+}
+
+
+def summary_of(what: str) -> str:
+    """The question in a sentence."""
+    return f"{_TOLD[what].partition('?')[0]}?"
 
 
 def target_of(asked: Question) -> Target | None:
     """The target of a question, where it can have one."""
-    return asked.target if isinstance(asked, ForecastQuestion | PlanQuestion) else None
+    found: Target | None = getattr(asked, "target", None)
+    return found
 
 
 class LogQuestion(BaseModel):

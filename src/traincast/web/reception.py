@@ -48,10 +48,10 @@ class Reception:
         await to_thread.run_sync(self._desk.expect_questions)
         return UploadedLog(id=key, name=name, **found.told)
 
-    async def continue_log(self, request: Request, asked: LogQuestion, presenter: str) -> bytes:
+    async def continue_log(self, request: Request, asked: LogQuestion) -> bytes:
         """The reply about a log that is not kept."""
         async with self._received(request, plain_name(asked.name)) as folder:
-            return await continue_log(folder, asked, presenter, self._limits)
+            return await continue_log(folder, asked, self._limits)
 
     @asynccontextmanager
     async def _received(self, request: Request, name: str) -> AsyncIterator[Path]:

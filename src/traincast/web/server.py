@@ -11,7 +11,6 @@ import uvicorn
 from traincast.web.app import make_app
 from traincast.web.connections import ImpatientProtocol, protocol_with
 from traincast.web.limits import Limits
-from traincast.web.presenting import Presenters
 
 _BACKLOG = 256
 _OTHER_FILES = 100  # uploads in progress, pipes to processes, libraries
@@ -34,11 +33,11 @@ def bound_socket(host: str, port: int) -> socket.socket:
     return made
 
 
-def make_server(present: Presenters, *, host: str = "127.0.0.1", limits: Limits | None = None) -> uvicorn.Server:
+def make_server(*, host: str = "127.0.0.1", limits: Limits | None = None) -> uvicorn.Server:
     """A server that is not running yet."""
     limits = limits or Limits()
     config = uvicorn.Config(
-        make_app(present, limits=limits, host=host),
+        make_app(limits=limits, host=host),
         http=_protocol(limits),
         ws="none",
         lifespan="off",

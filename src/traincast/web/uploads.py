@@ -55,9 +55,9 @@ async def keep_log(folder: Path, name: str, metric: str | None, limits: Limits) 
     return ReadFile(_content(folder / UPLOAD, f"'{name}'", limits.kept_upload_bytes), told)
 
 
-async def continue_log(folder: Path, asked: LogQuestion, presenter: str, limits: Limits) -> bytes:
+async def continue_log(folder: Path, asked: LogQuestion, limits: Limits) -> bytes:
     """The body of the reply."""
-    options = {"name": plain_name(asked.name), "asked": asked.model_dump(exclude={"name"}), "presenter": presenter}
+    options = {"name": plain_name(asked.name), "asked": asked.model_dump(exclude={"name"})}
     return await _run_child("converge", options, folder, limits)
 
 

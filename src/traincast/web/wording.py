@@ -5,22 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
-_LABELS = {  # as on the page
+from traincast.options.option import declared
+
+_OWN_LABELS = {  # of what a page asks in its own way
     "model": "Model",
     "on": "Device or machine",
-    "batch_size": "Batch",
-    "n_samples": "Samples of one epoch",
-    "n_epochs": "Epochs",
-    "precision": "Precision",
-    "optimizer": "Optimizer",
     "target": "Target",
     "value": "Target",
-    "metric": "Metric",
-    "deadline_s": "Deadline",
-    "budget_usd": "Budget",
-    "provider": "Provider",
     "total_steps": "Steps of the run",
     "usd_per_hour": "USD an hour",
 }
@@ -93,8 +87,17 @@ def _sentence(error: dict[str, Any]) -> str:
 
 def _name(path: Sequence[Any]) -> str:
     field = ".".join(str(part) for part in path)[:_LONGEST]
-    label = _LABELS.get(next((part for part in reversed(path) if isinstance(part, str)), ""))
+    label = _labels().get(next((part for part in reversed(path) if isinstance(part, str)), ""))
     return f"'{field}'" if label is None else f"{label} ({field})"
+
+
+@cache
+def _labels() -> dict[str, str]:
+    """As on the page."""
+    from traincast.web.questions import FUNCTIONS
+
+    every = [one for function in FUNCTIONS.values() for one in declared(function)]
+    return {one.name: one.option.label for one in every if one.option.label} | _OWN_LABELS
 
 
 def _number(value: Any) -> Any:

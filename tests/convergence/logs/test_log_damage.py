@@ -5,14 +5,17 @@ import io
 import lzma
 import os
 import pickle
+import tracemalloc
 import zipfile
 from pathlib import Path
 
 import pytest
-from written_logs import event_file
+from written_logs import batched_event_file, event_file
 
 import traincast as tc
 from traincast.convergence.logs.follow import LogFollower
+from traincast.convergence.logs.reading import Reading
+from traincast.convergence.logs.whole_lines import WholeLines
 from traincast.errors import FileFormatError, InputError
 
 ROWS = [(step, round(1 + 5 / step, 4)) for step in range(10, 410, 10)]
@@ -151,3 +154,78 @@ def test_a_record_with_a_flipped_bit_is_left_out_and_counted(tmp_path):
     log = tc.read_log(path)
     assert len(log.series[0].steps) == 15
     assert any("Left out: 1 record of 'events.out.tfevents.1' with damaged data." in remark for remark in log.remarks)
+
+
+def many_numbers(path):
+    """Records of some 70 KB, each with the gradients of 1,700 layers beside the loss."""
+    layers = {f"gradient/layer_{layer:04}": 1.0 for layer in range(1700)}
+    return batched_event_file(path, [(1.7e9 + step, step, {"loss": 0.5 + 1 / step, **layers}) for step in range(1, 9)])
+
+
+def test_numbers_in_long_records_are_read(tmp_path):
+    assert tc.read_log(many_numbers(tmp_path / "events.out.tfevents.1")).find("loss").steps.tolist() == [*range(1, 9)]
+
+
+def test_a_flipped_bit_in_a_long_record_is_seen(tmp_path):
+    file = many_numbers(tmp_path / "events.out.tfevents.1")
+    content = bytearray(file.read_bytes())
+    content[content.index(b"loss", len(content) // 2) + 8] ^= 0x40  # in the number behind the name
+    log = tc.read_log(saved(file, bytes(content)))
+    assert len(log.find("loss")) == 7
+    told = "Left out: 1 record of 'events.out.tfevents.1' with damaged data."
+    assert told in log.remarks
+    assert told in tc.converge(log).remarks
+
+
+def test_numbers_beside_a_picture_in_a_record_are_read(tmp_path):
+    """Pictures alone are not worth a checksum, and are no numbers."""
+    picture = {"x" * 70_000: 0.0}
+    rows = [(1.7e9 + step, step, {"loss": 1 / step, **picture}) for step in range(1, 9)]
+    assert len(tc.read_log(batched_event_file(tmp_path / "events.out.tfevents.1", rows)).find("loss")) == 8
+
+
+def test_a_line_without_an_end_is_left_out_in_bounded_memory(tmp_path):
+    file = saved(tmp_path / "log.txt", LINES + 50 * "9" * 1_000_000 + "\nstep 410 loss 1.0\n")
+    follower = LogFollower(file)
+    tracemalloc.start()
+    logs = [tc.read_log(file), follower.poll()]
+    _, most_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most_bytes < 45e6  # the line alone has 50 MB
+    for log in logs:
+        assert log.find("loss").steps[-1] == 410
+        assert "A line is longer than 8 MiB and left out." in log.remarks
+
+
+def test_a_hole_of_many_megabytes_takes_no_memory(tmp_path):
+    file = saved(tmp_path / "log.csv", TABLE)
+    os.truncate(file, 200_000_000)
+    tracemalloc.start()
+    assert LogFollower(file).poll().find("loss").steps[-1] == 400
+    _, most_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most_bytes < 30e6
+
+
+def test_lines_that_end_in_a_carriage_return_alone_are_whole():
+    cutter, piece = WholeLines(), b"step 10 loss 1.5\r" * 200_000
+    read = b"".join(cutter.lines(piece) for _ in range(4)) + cutter.last
+    assert read == 4 * piece
+    assert cutter.remarks == []
+
+
+def test_a_followed_log_that_a_folder_replaces_is_told(tmp_path):
+    file = saved(tmp_path / "log.csv", TABLE)
+    follower = LogFollower(file)
+    follower.poll()
+    file.unlink()
+    file.mkdir()
+    with pytest.raises(InputError, match=r"log\.csv' cannot be read: Is a directory\."):
+        follower.poll()
+
+
+@pytest.mark.parametrize("format", [None, "csv", "jsonl", "text", "trainer_state", "tensorboard"])
+@pytest.mark.parametrize("read", [tc.read_log, lambda path, format: LogFollower(path, Reading(format=format)).poll()])
+def test_a_device_is_no_log(format, read):
+    with pytest.raises(InputError, match=r"'/dev/null' cannot be read: it is a device, and should be a file\."):
+        read("/dev/null", format=format)

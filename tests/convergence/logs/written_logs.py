@@ -36,12 +36,33 @@ def event_file(path: Path, events, *, as_tensor: bool = False) -> Path:
     return path
 
 
+def batched_event_file(path: Path, events) -> Path:
+    """Records of (wall time, step, {tag: value}), each with many numbers."""
+    path.write_bytes(
+        b"".join(
+            _record(
+                bytes([1 << 3 | 1])
+                + struct.pack("<d", wall_s)
+                + bytes([2 << 3])
+                + _varint(step)
+                + _bytes_field(5, b"".join(_value(tag, value, as_tensor=False) for tag, value in values.items()))
+            )
+            for wall_s, step, values in events
+        )
+    )
+    return path
+
+
 def _event(wall_s: float, step: int, tag: str, value: float, *, as_tensor: bool) -> bytes:
+    summary = _value(tag, value, as_tensor=as_tensor)
+    return bytes([1 << 3 | 1]) + struct.pack("<d", wall_s) + bytes([2 << 3]) + _varint(step) + _bytes_field(5, summary)
+
+
+def _value(tag: str, value: float, *, as_tensor: bool) -> bytes:
     number = struct.pack("<f", value)
     tensor = b"\x08\x01" + _bytes_field(2, b"") + _bytes_field(5, number)  # type float, shape of a scalar
     content = _bytes_field(8, tensor) if as_tensor else bytes([2 << 3 | 5]) + number
-    summary = _bytes_field(1, _bytes_field(1, tag.encode()) + content)
-    return bytes([1 << 3 | 1]) + struct.pack("<d", wall_s) + bytes([2 << 3]) + _varint(step) + _bytes_field(5, summary)
+    return _bytes_field(1, _bytes_field(1, tag.encode()) + content)
 
 
 def _bytes_field(number: int, data: bytes) -> bytes:

@@ -22,6 +22,7 @@ Kind = Literal["loss", "accuracy", "reward"]
 _FEW = 8
 _FLAT_LOG_SDS = (0.05, 5.0)  # of what is continued as it is: at least and at most
 _USUAL_LEVELS = (1e-6, 1e6)  # of losses that other runs tell anything about
+_LEAST_RAISE = 1e-6  # of the lowest loss: less is lost in rounding
 _HIGHEST_SPIKE = 1e100  # times the level: higher ones tell no more, and have no square
 _MOST = 100_000  # values of which a median is taken: more tell no more
 
@@ -201,7 +202,7 @@ def _guessed(points: Points) -> Kind:
 def _raised(points: Points) -> float:
     """Laws are of values above 0: losses that are not are raised by as much as they span."""
     low, high = float(points.values.min()), float(points.values.max())
-    return 0.0 if low > 0 else (high - low or 1.0) - low
+    return 0.0 if low > 0 else max(high - low or 1.0, _LEAST_RAISE * -low) - low
 
 
 def _is_constant(points: Points) -> bool:

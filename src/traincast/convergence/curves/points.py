@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from traincast.convergence import given
+from traincast.convergence import gate, given
 from traincast.convergence.counting import of_all
 from traincast.errors import InputError
 
@@ -49,7 +49,7 @@ def clean(steps: ArrayLike, values: ArrayLike) -> Points:
     if len(places) != len(logged):
         raise InputError(f"A curve needs as many steps as values, and there are {len(places)} and {len(logged)}.")
     warnings = []
-    is_finite = np.isfinite(places) & np.isfinite(logged)
+    is_finite = np.isfinite(places) & np.isfinite(gate.numbers(logged))
     if not is_finite.all():
         many = of_all(
             int((~is_finite).sum()), len(places), "points", "is not finite and was", "are not finite and were"

@@ -8,6 +8,7 @@ from pathlib import PurePath
 
 import numpy as np
 
+from traincast.convergence import gate
 from traincast.convergence.logs import names
 from traincast.convergence.logs.clock import seconds_of
 from traincast.convergence.logs.counters import (
@@ -27,6 +28,7 @@ from traincast.convergence.logs.percent import in_percent
 from traincast.convergence.logs.placing import Placed, place
 from traincast.convergence.logs.series import Axis, series_of
 from traincast.convergence.logs.sheet import Facts, Sheet
+from traincast.convergence.logs.slips import without_slips
 from traincast.convergence.logs.splits import by_file, by_phase, splits_of
 from traincast.errors import FileFormatError, NothingLoggedError
 
@@ -96,9 +98,10 @@ def log_of(sheets: Sequence[Sheet], origin: Origin) -> Log:
 
 def _unread(sheets: Sequence[Sheet], used: set[str]) -> tuple[str, ...]:
     """Columns that were not read, and those that were and told nothing."""
-    others = dict.fromkeys(
-        name for sheet in sheets for name in (*sheet.columns, *sheet.unread) if name not in _positions(sheet)
-    )
+    others: dict[str, None] = {}
+    for sheet in sheets:
+        positions = _positions(sheet)
+        others |= dict.fromkeys(name for name in (*sheet.columns, *sheet.unread) if name not in positions)
     return tuple(name for name in others if name not in used)
 
 
@@ -106,11 +109,12 @@ def _read(sheet: Sheet, origin: Origin, facts: Facts, train_steps_per_epoch: flo
     metrics = _metrics_of(sheet, origin)
     if not metrics:
         return _Read((), None, None, None, (), ())
-    sheet, remarks = without_own_counter(sheet, train_steps_per_epoch)
+    sheet, remarks = without_slips(sheet)
+    sheet, own = without_own_counter(sheet, train_steps_per_epoch)
     training = [name for name, (_, split) in metrics.items() if split == "train"]
     sheet, told = without_means_of_epochs(with_epochs_told(sheet), training)
     sheet, lost = with_lost_losses(sheet, [name for name in training if metrics[name][0].metric == "loss"])
-    remarks += [*told, *lost, *_taken_for_validation(sheet, metrics, origin.path)]
+    remarks += [*own, *told, *lost, *_taken_for_validation(sheet, metrics, origin.path)]
     placed = _placed(sheet, metrics, origin, facts, train_steps_per_epoch)
     axis, order, restarts, more = _ordered(sheet, placed)
     remarks += [*placed.remarks, *more]
@@ -240,13 +244,17 @@ def _facts_of(sheet: Sheet) -> Facts:
         column = column_of(sheet, names.first_of(sheet.columns, known))
         values = column[np.isfinite(column)] if column is not None else np.zeros(0)
         n_changes = np.count_nonzero(np.diff(values))
-        if len(values) and values[-1] > 0 and n_changes <= (_CHANGES * len(values) if fact in _LENGTHS else 0):
+        if (
+            len(values)
+            and gate.amount(float(values[-1])) is not None
+            and n_changes <= (_CHANGES * len(values) if fact in _LENGTHS else 0)
+        ):
             told[fact] = float(values[-1])
     return Facts(
         steps_per_epoch=told.get("steps_per_epoch"),
-        total_steps=int(told["total_steps"]) if "total_steps" in told else None,
+        total_steps=gate.whole(told.get("total_steps")),
         n_epochs=told.get("n_epochs"),
-        batch_size=int(told["batch_size"]) if "batch_size" in told else None,
+        batch_size=gate.whole(told.get("batch_size")),
     )
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import numpy as np
 
-from traincast.convergence.logs.fast_cells import number_in
+from traincast.convergence.gate import number
 
 _THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
 _SHORTEST_TIME = 7
@@ -22,10 +22,10 @@ def value_in(cell: str, *, has_thousands: bool = True, keeps_percent: bool = Fal
     """
     text = cell.strip()
     bare = text.removesuffix("%").rstrip()
-    value = number_in(bare)
+    value = number(bare)
     if value != value and "," in bare:
         is_grouped = _THOUSANDS.fullmatch(bare) and (has_thousands or bare.count(",") > 1)
-        value = number_in(bare.replace(",", "" if is_grouped else "."))
+        value = number(bare.replace(",", "" if is_grouped else "."))
     if value == value:
         return value / 100 if text.endswith("%") and not keeps_percent else value
     return np.nan if len(text) < _SHORTEST_TIME else seconds_in(text)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from traincast.convergence import gate
 from traincast.convergence.counting import how_often
 from traincast.convergence.logs import names
 from traincast.convergence.logs.log import FloatArray
+from traincast.convergence.logs.slips import out_of_line
 
 _SINCE_1970 = 1e8  # seconds; no run lasts three years
 _MOST_STEPS_BACK = 0.05  # of the rows; a clock that goes back more often is a duration of each row
@@ -19,8 +21,11 @@ _FALLS_TO = 0.5  # of what it was: a clock that begins again is back at its star
 
 def seconds_of(column: FloatArray, name: str) -> tuple[FloatArray | None, tuple[str, ...]]:
     """Never decreasing, NaN where unknown; None for a column that is no clock."""
-    seconds = np.where(np.isinf(column), np.nan, column)
+    seconds = np.where(gate.is_time(column), column, np.nan)
     rows = np.flatnonzero(~np.isnan(seconds))
+    if (slips := out_of_line(seconds[rows])).size and (np.diff(np.delete(seconds[rows], slips)) >= 0).all():
+        seconds[rows[slips]] = np.nan  # else it begins again, or is no clock
+        rows = np.delete(rows, slips)
     if rows.size == 0:
         return None, ()
     known = seconds[rows] / (1e3 if names.is_milliseconds(name) else 1.0)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from traincast.convergence import gate
 from traincast.convergence.logs import names
 from traincast.convergence.logs.log import FloatArray
 from traincast.convergence.logs.placing import begins_again, stride_of
@@ -28,11 +29,14 @@ def epoch_name(sheet: Sheet) -> str | None:
 
 
 def column_of(sheet: Sheet, name: str | None) -> FloatArray | None:
-    """A column of positions: what is not finite is unknown. None where nothing is known."""
-    if name is None or not np.isfinite(sheet.columns[name]).any():
+    """A column of positions: what is no place in a run is unknown. None where nothing is known."""
+    if name is None:
         return None
     column = sheet.columns[name]
-    return np.where(np.isinf(column), np.nan, column) if np.isinf(column).any() else column
+    is_place = gate.is_place(column)
+    if not is_place.any():
+        return None
+    return column if is_place.all() else np.where(is_place, column, np.nan)
 
 
 def without_own_counter(sheet: Sheet, train_steps_per_epoch: float | None) -> tuple[Sheet, list[str]]:

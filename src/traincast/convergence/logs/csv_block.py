@@ -7,9 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from traincast.convergence import gate
 from traincast.convergence.logs import names
 from traincast.convergence.logs.cells import value_in
 from traincast.convergence.logs.growing import GrowingColumn
+from traincast.convergence.logs.log import FloatArray
 from traincast.convergence.logs.sheet import Sheet
 
 _TEXT_COLUMNS = (*names.RUN_NAMES, *names.SPLIT_COLUMNS)
@@ -49,12 +51,15 @@ class Block:
     def expect(self, n_rows: int) -> None:
         self.columns |= {name: GrowingColumn(n_rows) for name in self.wanted}
 
+    def append(self, name: str, values: FloatArray) -> None:
+        self.columns[name].append(gate.numbers(values))
+
     def add(self, rows: list[list[str]]) -> None:
         for name, at in self.wanted.items():
             is_percent, has_thousands = names.is_percent(name), self.separator == ","
             cells = (row[at] if at < len(row) else "" for row in rows)
             values = [value_in(cell, has_thousands=has_thousands, keeps_percent=is_percent) for cell in cells]
-            self.columns[name].append(np.array(values, float))
+            self.append(name, np.array(values, float))
         for name, places in self.words.items():
             self.texts[name] += ["/".join(row[at].strip() for at in places if at < len(row)) for row in rows]
 

@@ -64,7 +64,7 @@ class CsvReader:
         if read and not block.columns:
             block.expect(1024 + int(1.1 * len(read[0]) * self._n_bytes / len(data)))
         for name, values in zip(block.wanted, read, strict=True):
-            block.columns[name].append(values)
+            block.append(name, values)
 
     def _slowly(self, data: bytes) -> None:
         """Line by line: quoted cells, text, missing cells, blank lines, another header."""

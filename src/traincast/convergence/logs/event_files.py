@@ -2,7 +2,7 @@
 
 A file is a row of records: length, a checksum of it, the data, a checksum of them. The data are a protocol buffer, of
 which we need four fields: when, at which step, which tag, which number. Older writers store a number as such, newer
-ones as a tensor with one element.
+ones as a tensor with one element. Some put many numbers into one record, so that it may be long.
 """
 
 from __future__ import annotations
@@ -14,15 +14,22 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+import numpy as np
+
+from traincast.convergence import gate
 from traincast.convergence.logs import names
 from traincast.errors import FileFormatError, InputError
+from traincast.report.input_files import regular
 
 _HEADER = struct.Struct("<QI")
 _CHECKSUM = struct.Struct("<I")
 _LONGEST_RECORD = 1 << 30
-_LONGEST_SCALARS = 1 << 16  # longer records hold pictures or graphs, which nobody reads: not worth a checksum
+_LONGEST_READ = 1 << 25  # a million numbers: longer records are passed over, and told
+_SHORT = 1 << 16  # longer records mostly hold pictures or graphs: only those with numbers are worth a checksum
+_LONGEST_VARINT = 10  # bytes
 _FLOAT, _DOUBLE = 1, 2  # TensorFlow's numbers for the types
-Field = tuple[int, int | bytes]  # number of the field, and what it holds
+Field = tuple[int, int | memoryview]  # number of the field, and what it holds
+_Scalars = tuple[float, float, dict[str, float]]  # time, step, numbers by tag
 
 
 def event_paths(path: Path) -> list[Path]:
@@ -64,60 +71,81 @@ class EventFile:
 
     def _begin(self) -> None:
         self._position = 0
-        self._n_bad = 0
+        self._n_bad = self._n_long = 0
         self._is_damaged = False
-        self.scalars: list[tuple[float, float, dict[str, float]]] = []  # time, step, numbers by tag
+        self.scalars: list[_Scalars] = []
 
     @property
     def remarks(self) -> list[str]:
         name = self._path.name
-        count = "1 record" if self._n_bad == 1 else f"{self._n_bad} records"
-        bad = [f"Left out: {count} of '{name}' with damaged data."] if self._n_bad else []
-        end = f"'{name}' is damaged after {self._position} bytes: what follows is left out."
-        return [*bad, end] if self._is_damaged else bad
+        found = []
+        if self._n_bad:
+            found.append(f"Left out: {_records(self._n_bad)} of '{name}' with damaged data.")
+        if self._n_long:
+            found.append(f"Left out: {_records(self._n_long)} of '{name}' longer than {_LONGEST_READ >> 20} MiB.")
+        if self._is_damaged:
+            found.append(f"'{name}' is damaged after {self._position} bytes: what follows is left out.")
+        return found
 
     def read_on(self) -> None:
-        with self._path.open("rb") as file:
-            if os.fstat(file.fileno()).st_size < self._position:
+        """What was appended, one record at a time."""
+        with regular(self._path).open("rb") as file:
+            n_bytes = os.fstat(file.fileno()).st_size
+            if n_bytes < self._position:
                 self._begin()
-            file.seek(self._position)
-            data = file.read()
-        position, self._is_damaged = 0, False
-        while position + _HEADER.size <= len(data):
-            length, checksum = _HEADER.unpack_from(data, position)
-            self._is_damaged = checksum != _masked_crc(data[position : position + 8])
-            if self._is_damaged and self._position + position == 0:
-                raise FileFormatError(
-                    f"'{self._path}' is not an event file of TensorBoard: its first record is damaged."
-                )
-            end = position + _HEADER.size + length + 4
-            if self._is_damaged or end > len(data):
-                break  # or it is still being written
-            record = data[position + _HEADER.size : end - 4]
-            if length > _LONGEST_SCALARS:
-                pass
-            elif _CHECKSUM.unpack_from(data, end - 4)[0] == _masked_crc(record):
-                self._take(record)
-            else:  # a flipped bit may still read as a number, only as another one
-                self._n_bad += 1
-            position = end
-        self._position += position
+            self._is_damaged = False
+            while self._position + _HEADER.size <= n_bytes:
+                file.seek(self._position)  # within what is read ahead, unless a record was passed over
+                header = file.read(_HEADER.size)
+                length, checksum = _HEADER.unpack(header)
+                self._is_damaged = checksum != _masked_crc(header[:8])
+                if self._is_damaged and self._position == 0:
+                    raise FileFormatError(
+                        f"'{self._path}' is not an event file of TensorBoard: its first record is damaged."
+                    )
+                end = self._position + _HEADER.size + length + _CHECKSUM.size
+                if self._is_damaged or end > n_bytes:
+                    break  # or it is still being written
+                if length > _LONGEST_READ:
+                    self._n_long += 1
+                else:
+                    self._take(file.read(length), file.read(_CHECKSUM.size))
+                self._position = end
 
-    def _take(self, record: bytes) -> None:
-        wall_s, step, values = 0.0, 0, dict[str, float]()
+    def _take(self, record: bytes, checksum: bytes) -> None:
+        """Keeps the numbers of a record that is whole: a flipped bit may still read as a number, as another one."""
+        is_short = len(record) <= _SHORT
+        if is_short and not _is_whole(record, checksum):
+            self._n_bad += 1
+            return
         try:
-            for number, held in _fields(record):
-                if number == 1 and isinstance(held, bytes):
-                    wall_s = struct.unpack("<d", held)[0]
-                elif number == 2 and isinstance(held, int):
-                    step = held
-                elif number == 5 and isinstance(held, bytes):
-                    values = dict(_summary(held))
+            event = _event(record)
         except (IndexError, struct.error, UnicodeDecodeError):
             self._n_bad += 1
+            return
+        if event is None:
+            return
+        if (is_short or _is_whole(record, checksum)) and gate.is_time(np.array(event[0])):
+            self.scalars.append(event)
         else:
-            if values:
-                self.scalars.append((wall_s, float(step), values))
+            self._n_bad += 1
+
+
+def _records(count: int) -> str:
+    return "1 record" if count == 1 else f"{count:,} records"
+
+
+def _event(record: bytes) -> _Scalars | None:
+    """When, at which step, and the numbers by tag; None where there is no number."""
+    wall_s, step, values = 0.0, 0, dict[str, float]()
+    for number, held in _fields(memoryview(record)):
+        if number == 1 and isinstance(held, memoryview):
+            wall_s = struct.unpack("<d", held)[0]
+        elif number == 2 and isinstance(held, int):
+            step = held
+        elif number == 5 and isinstance(held, memoryview):
+            values = dict(_summary(held))
+    return (wall_s, float(step), values) if values else None
 
 
 EventFiles = dict[Path, EventFile]  # those that were read before
@@ -155,28 +183,28 @@ def _called(tag: str, split: str | None) -> str:
     return f"{split}/{tag}" if split is not None and metric is not None and metric.split is None else tag
 
 
-def _summary(data: bytes) -> Iterator[tuple[str, float]]:
+def _summary(data: memoryview) -> Iterator[tuple[str, float]]:
     for number, held in _fields(data):
-        if number == 1 and isinstance(held, bytes):
+        if number == 1 and isinstance(held, memoryview):
             tag, value = None, None
             for inner, content in _fields(held):
-                if inner == 1 and isinstance(content, bytes):
-                    tag = content.decode()
-                elif inner == 2 and isinstance(content, bytes):
+                if inner == 1 and isinstance(content, memoryview):
+                    tag = str(content, "utf-8")
+                elif inner == 2 and isinstance(content, memoryview):
                     value = struct.unpack("<f", content)[0]
-                elif inner == 8 and isinstance(content, bytes):
+                elif inner == 8 and isinstance(content, memoryview):
                     value = _tensor(content)
             if tag is not None and value is not None:
                 yield tag, value
 
 
-def _tensor(data: bytes) -> float | None:
+def _tensor(data: memoryview) -> float | None:
     """The one number of a tensor; None for more than one, or another type."""
-    dtype, content = 0, b""
+    dtype, content = 0, memoryview(b"")
     for number, held in _fields(data):
         if number == 1 and isinstance(held, int):
             dtype = held
-        elif number in (4, 5, 6) and isinstance(held, bytes):
+        elif number in (4, 5, 6) and isinstance(held, memoryview):
             content = held
     if dtype == _FLOAT and len(content) == 4:
         return float(struct.unpack("<f", content)[0])
@@ -185,7 +213,7 @@ def _tensor(data: bytes) -> float | None:
     return None
 
 
-def _fields(data: bytes) -> Iterator[Field]:
+def _fields(data: memoryview) -> Iterator[Field]:
     """The fields of a protocol buffer: whole numbers as such, all else as bytes."""
     position = 0
     while position < len(data):
@@ -207,14 +235,19 @@ def _fields(data: bytes) -> Iterator[Field]:
         position += size
 
 
-def _varint(data: bytes, position: int) -> tuple[int, int]:
+def _varint(data: memoryview, position: int) -> tuple[int, int]:
     value = shift = 0
-    while True:
+    while shift < 7 * _LONGEST_VARINT:
         byte = data[position]
         value |= (byte & 0x7F) << shift
         position, shift = position + 1, shift + 7
         if byte < 0x80:
             return value, position
+    raise IndexError("a number with too many bytes")
+
+
+def _is_whole(record: bytes, checksum: bytes) -> bool:
+    return bool(_CHECKSUM.unpack(checksum)[0] == _masked_crc(record))
 
 
 def _crc_table() -> list[int]:

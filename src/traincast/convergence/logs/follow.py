@@ -12,8 +12,10 @@ from traincast.convergence.logs.event_files import EventFiles, event_paths
 from traincast.convergence.logs.formats import LINE_FORMATS, is_undecided
 from traincast.convergence.logs.log import Log
 from traincast.convergence.logs.opening import is_packed
-from traincast.convergence.logs.reading import LineReader, Reading, about_holes, read_runs, runs_of, without_holes
+from traincast.convergence.logs.reading import LineReader, Reading, read_runs, runs_of
+from traincast.convergence.logs.whole_lines import WholeLines
 from traincast.errors import FileFormatError, InputError, NothingLoggedError
+from traincast.report.input_files import regular
 
 _CHUNK_BYTES = 1 << 22
 _MARK_BYTES = 1024  # of the start, and of what was read last: by these a file is known again
@@ -34,12 +36,13 @@ class LogFollower:
         self._reader: LineReader | None = None
         self._format: str | None = None
         self._offset = 0
-        self._kept = b""  # a line without its end
+        self._cutter = WholeLines()
         self._start, self._last = b"", b""  # the first bytes, and the last that were read
         self._first_step: float | None = None
         self._seen: object = None
         self._events: EventFiles = {}
-        self._n_anew = self._n_nul = 0
+        self._n_anew = 0
+        self._told: list[str] = []  # what was left out of files before this one
         self._in_percent: frozenset[str] = frozenset()  # columns that ever were
         self._fractions: frozenset[str] = frozenset()  # columns that were taken for other than that
         self.waits_for: str | None = None
@@ -66,6 +69,8 @@ class LogFollower:
             return self._poll_whole()
         except FileNotFoundError:
             return None
+        except OSError as error:  # a file that a folder replaced, or that may not be read any more
+            raise InputError(f"'{self._path}' cannot be read: {error.strerror or error}.") from None
         except InputError:
             if not self._path.exists():
                 return None  # not yet, or not just now: a log that is rotated is away for a moment
@@ -80,14 +85,15 @@ class LogFollower:
 
     def _forget(self) -> None:
         self._format, self._reader = None, None
-        self._offset, self._kept, self._start, self._last = 0, b"", b"", b""
+        self._offset, self._start, self._last = 0, b"", b""
+        self._cutter = WholeLines()
 
     def _is_only_begun(self) -> bool:
         """Nothing, or no whole row yet."""
         return self._path.is_file() and self._path.stat().st_size < _MARK_BYTES
 
     def _poll_lines(self, format: str) -> Log | None:
-        with self._path.open("rb") as file:
+        with regular(self._path).open("rb") as file:
             if self._is_another(file):
                 if self._first_step is None:  # nothing was found in what was there before: it may be of another format
                     self._forget()
@@ -105,7 +111,7 @@ class LogFollower:
 
     def _seen_before(self, log: Log) -> Log:
         """The log with what only those know who saw it grow."""
-        told = about_holes(self._n_nul)
+        told = [*self._told, *self._cutter.remarks]
         if self._n_anew:
             told.append(f"The file was truncated or replaced {how_often(self._n_anew)} while it was watched.")
         self._in_percent |= {one.name for one in log.series if one.in_percent}
@@ -125,7 +131,9 @@ class LogFollower:
         )
 
     def _begin_anew(self, file: BinaryIO, format: str) -> None:
-        self._offset, self._kept, self._start, self._last = 0, b"", b"", b""
+        self._offset, self._start, self._last = 0, b"", b""
+        self._told += self._cutter.remarks
+        self._cutter = WholeLines()
         self._n_anew += 1
         if self._first_step is not None and self._begins_as_early(file, format):
             self._reader = None
@@ -137,7 +145,7 @@ class LogFollower:
         reader = self._reading.reader(str(self._path), format)
         file.seek(0)
         try:
-            reader.feed(without_holes(file.read(_CHUNK_BYTES).rpartition(b"\n")[0] + b"\n"))
+            reader.feed(WholeLines().lines(file.read(_CHUNK_BYTES)))
             log = runs_of(reader, str(self._path), format, self._reading, self._in_percent).chosen(self._run)
         except (FileFormatError, InputError):
             return False
@@ -151,20 +159,10 @@ class LogFollower:
             self._start += chunk[: max(0, _MARK_BYTES - self._offset)]
             self._offset += len(chunk)
             self._last = (self._last + chunk)[-_MARK_BYTES:]
-            has_grown |= self._feed(reader, chunk)
+            if lines := self._cutter.lines(chunk):
+                reader.feed(lines)
+                has_grown = True
         return has_grown
-
-    def _feed(self, reader: LineReader, chunk: bytes) -> bool:
-        """Whether there was a whole line."""
-        end = chunk.rfind(b"\n") + 1
-        if not end:
-            self._kept += chunk
-            return False
-        lines = self._kept + chunk[:end]
-        self._n_nul += lines.count(b"\0")
-        reader.feed(without_holes(lines))
-        self._kept = chunk[end:]
-        return True
 
     def _poll_whole(self) -> Log | None:
         """Files that are written as a whole are read again when they change."""

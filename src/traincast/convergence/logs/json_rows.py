@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from traincast.convergence import gate
 from traincast.convergence.logs import names
 from traincast.convergence.logs.cells import value_in
 from traincast.convergence.logs.sheet import Facts, RowCollector, Sheet
@@ -93,18 +94,10 @@ def numbers_and_words(row: Mapping[str, Any]) -> tuple[dict[str, float], dict[st
         if names.plain(name) in (*names.RUN_NAMES, *names.SPLIT_COLUMNS):
             words[name] = str(value)
         elif isinstance(value, (int, float)) and not isinstance(value, bool):
-            numbers[name] = _finite(value)
+            numbers[name] = gate.number(value)
         elif isinstance(value, str) and (number := value_in(value)) == number:
             numbers[name] = number  # W&B writes "NaN" and "Infinity" as text
     return numbers, words
-
-
-def _finite(value: float) -> float:
-    """Infinity for what is no number, or a whole one that is too large."""
-    try:
-        return float(value) if value == value else float("inf")
-    except OverflowError:
-        return float("inf")
 
 
 def _flat(row: Mapping[str, Any], above: str = "", depth: int = 1) -> Iterator[tuple[str, Any]]:
@@ -134,19 +127,10 @@ def trainer_state(data: bytes, path: str) -> tuple[list[Sheet], Facts, list[str]
     if not rows.n_rows:
         raise NothingLoggedError(f"'{path}' has an empty 'log_history'.")
     facts = Facts(
-        total_steps=_whole(state.get("max_steps")),
-        n_epochs=_positive(state.get("num_train_epochs")),
-        batch_size=_whole(state.get("train_batch_size")),
+        total_steps=gate.whole(state.get("max_steps")),
+        n_epochs=gate.amount(state.get("num_train_epochs")),
+        batch_size=gate.whole(state.get("train_batch_size")),
     )
     if facts.batch_size is not None:
         remarks.append(f"The batch size {facts.batch_size} is that of one device, as the Trainer writes it.")
     return [rows.sheet()], facts, remarks
-
-
-def _positive(value: Any) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and 0 < value < float("inf") else None
-
-
-def _whole(value: Any) -> int | None:
-    number = _positive(value)
-    return None if number is None else int(number)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from traincast.convergence import gate
 from traincast.convergence.logs.sheet import Facts, RowCollector, Sheet
 from traincast.errors import NothingLoggedError
 
@@ -55,8 +56,8 @@ class MlperfReader:
         number = _number(value)
         if number is None:
             return
-        if key in _FACT_KEYS and number > 0:
-            self._known.setdefault(_FACT_KEYS[key], number)
+        if key in _FACT_KEYS and (fact := gate.amount(number)) is not None:
+            self._known.setdefault(_FACT_KEYS[key], fact)
         elif key in _METRICS:
             self._events.append((time_s, key, number, details))
 
@@ -101,7 +102,7 @@ class MlperfReader:
     @property
     def facts(self) -> Facts:
         batch = self._known.get("batch")
-        return Facts(steps_per_epoch=self._steps_per_epoch, batch_size=None if batch is None else int(batch))
+        return Facts(steps_per_epoch=self._steps_per_epoch, batch_size=gate.whole(batch))
 
     @property
     def remarks(self) -> list[str]:
@@ -118,12 +119,17 @@ def _event(line: str) -> tuple[float, str, Any, Mapping[str, Any]] | None:
     try:
         if modern := _JSON_LINE.search(line):
             logged = json.loads(modern[1])
-            return float(logged["time_ms"]) / 1e3, str(logged["key"]), logged.get("value"), logged.get("metadata") or {}
+            return (
+                gate.number(logged["time_ms"]) / 1e3,
+                str(logged["key"]),
+                logged.get("value"),
+                logged.get("metadata") or {},
+            )
         old = _LINE.search(line.strip())
         if old is None:
             return None
         value = _value(old["value"])
-        time_s = float(old["t5"] or old["t6"])
+        time_s = gate.number(old["t5"] or old["t6"])
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
     if isinstance(value, dict):
@@ -141,4 +147,4 @@ def _value(text: str | None) -> Any:
 
 
 def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    return gate.number(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None

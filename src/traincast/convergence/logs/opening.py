@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from traincast.errors import FileFormatError, InputError
+from traincast.report.input_files import regular
 
 _GZIP = b"\x1f\x8b"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # what PowerShell writes
@@ -71,7 +72,7 @@ def what_else(start: bytes) -> str | None:
 
 
 def _start_of(path: Path) -> bytes:
-    with path.open("rb") as raw:
+    with regular(path).open("rb") as raw:
         return raw.read(_START_BYTES)
 
 

@@ -251,7 +251,8 @@ def _steps_between(step: FloatArray, epoch: FloatArray, up: NDArray[np.int64]) -
     is_even = up.size > 1 and np.median(np.diff(step[up - 1]) / n_epochs.clip(1)) == usual  # its last rows agree
     if usual <= 0 or (gap - 1 > 0.1 * usual * len(each) and not is_even):
         return None
-    return _rounded(float(each[np.abs(each - usual) <= 0.5 * usual].mean()))
+    alike = each[np.abs(each - usual) <= 0.5 * usual]
+    return _rounded(float(alike.mean())) if alike.size else None  # half of them short and half long
 
 
 def _count_in_epoch(epoch: FloatArray) -> FloatArray:

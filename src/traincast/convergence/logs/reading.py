@@ -23,7 +23,9 @@ from traincast.convergence.logs.opening import open_log, undamaged
 from traincast.convergence.logs.sheet import Facts, Sheet
 from traincast.convergence.logs.text_rows import TextReader
 from traincast.convergence.logs.wandb_panel import by_panel_run
+from traincast.convergence.logs.whole_lines import WholeLines
 from traincast.errors import InputError, close_names
+from traincast.report.input_files import regular
 
 _CHUNK_BYTES = 1 << 22  # malloc keeps freed pieces of less for the next ones
 _WITH_COLUMNS = ("csv", "jsonl", "json")
@@ -120,15 +122,6 @@ class Runs:
         return self.log(known[0] if run is None else run)
 
 
-def without_holes(data: bytes) -> bytes:
-    """Without the NUL bytes that a crash or a full disk leaves in a text."""
-    return data.replace(b"\0", b"") if b"\0" in data else data
-
-
-def about_holes(n_nul: int) -> list[str]:
-    return [f"{n_nul} NUL bytes stand between its lines, as after a crash: they are left out."] if n_nul else []
-
-
 def read_runs(
     path: str | Path,
     reading: Reading,
@@ -172,8 +165,12 @@ def runs_in(sheets: list[Sheet], origin: Origin) -> Runs:
 def _sheets(
     path: Path, format: str, reading: Reading, on_progress: Progress | None, known: EventFiles
 ) -> tuple[list[Sheet], Facts, list[str]]:
-    if not path.exists():
-        raise InputError(f"There is no log '{path}'.")
+    try:
+        regular(path)
+    except FileNotFoundError:
+        raise InputError(f"There is no log '{path}'.") from None
+    except OSError as error:
+        raise InputError(f"'{path}' cannot be read: {error.strerror}.") from None
     if format == "tensorboard":
         sheets, remarks = event_sheets(event_paths(path) if path.is_dir() else [path], path, known)
         return sheets, Facts(), remarks
@@ -186,30 +183,24 @@ def _sheets(
                 read = document_reader(file.read(), str(path), reading.columns)
             return read.sheets(), read.facts, read.remarks
         reader = reading.reader(str(path), format, path.stat().st_size)
-        n_nul = 0
-        for chunk in _chunks(path, on_progress):
-            n_nul += chunk.count(b"\0")
-            reader.feed(without_holes(chunk))
-    return reader.sheets(), reader.facts, [*reader.remarks, *about_holes(n_nul)]
+        cutter = WholeLines()
+        for lines in _pieces(path, cutter, on_progress):
+            reader.feed(lines)
+    return reader.sheets(), reader.facts, [*reader.remarks, *cutter.remarks]
 
 
-def _chunks(path: Path, on_progress: Progress | None) -> Iterator[bytes]:
+def _pieces(path: Path, cutter: WholeLines, on_progress: Progress | None) -> Iterator[bytes]:
     """Whole lines, some megabytes at a time; the last line also without its end."""
     n_bytes = max(1, path.stat().st_size)
     with open_log(path) as file:
-        kept = b""
         raw = getattr(file, "fileobj", None) or file
         while chunk := file.read(_CHUNK_BYTES):
-            end = chunk.rfind(b"\n") + 1
-            if end:
-                yield kept + chunk[:end]
-                kept = chunk[end:]
-            else:
-                kept += chunk
+            if lines := cutter.lines(chunk):
+                yield lines
             if on_progress is not None:
                 on_progress(min(1.0, raw.tell() / n_bytes))
-        if kept.strip():
-            yield kept
+        if cutter.last.strip():
+            yield cutter.last
 
 
 def _is_from_wandb(sheets: list[Sheet]) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from traincast.convergence import gate
 from traincast.convergence.logs.log import FloatArray
 
 
@@ -93,6 +94,6 @@ class RowCollector:
         for name, rows in self._rows.items():
             column = np.full(self.n_rows, np.nan)
             column[np.array(rows, np.int64)] = np.array(self._values[name], np.float64)
-            columns[name] = column
+            columns[name] = gate.numbers(column)
         words = {name: tuple(texts.get(row, "") for row in range(self.n_rows)) for name, texts in self._words.items()}
         return Sheet(columns=columns, words=words, resumed=tuple(self._resumed))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from traincast.convergence.gate import number
 from traincast.convergence.logs import names
 from traincast.convergence.logs.cells import seconds_in
 from traincast.convergence.logs.line_facts import LineFacts
@@ -52,35 +53,35 @@ def without_counters(text: str, found: LineFacts) -> str:
     if "(" in text and (step := _STEP_OF.search(text)):
         return _with_split(text, step, step["of"], found)
     if tutorial := _EPOCH_COMMA_STEP.match(text):
-        found.numbers |= {"epoch": float(tutorial[1]), "step": float(tutorial[2])}
+        found.numbers |= {"epoch": number(tutorial[1]), "step": number(tutorial[2])}
         return text[tutorial.end() :]
     if "%" in text and (samples := _EPOCH_AND_SAMPLES.search(text)):
-        found.numbers["epoch"] = float(samples[1])
-        found.sample_fraction = float(samples[2]) / max(1.0, float(samples[3]))
+        found.numbers["epoch"] = number(samples[1])
+        found.sample_fraction = number(samples[2]) / max(1.0, number(samples[3]))
         return text[: samples.start()] + " " + text[samples.end() :]
     if " / " in text and (part := _PART_OF_EPOCH.search(text)):
-        found.numbers["epoch"], found.is_within = float(part[1]), True
+        found.numbers["epoch"], found.is_within = number(part[1]), True
         return text[: part.start()] + " " + text[part.end() :]
     if bar := _BAR.search(text):
-        found.bar = float(bar[1]), float(bar[2])
+        found.bar = number(bar[1]), number(bar[2])
         return text[: bar.start()] + " | " + text[bar.end() :]
     if first := _FIRST.match(text):
-        found.first_number = float(first[1] or first[2])
-    elif text.rstrip().endswith("]") and (seen := _SAMPLES.search(text)) and float(seen[2]) > 0:
-        found.sample_fraction = float(seen[1]) / float(seen[2])
+        found.first_number = number(first[1] or first[2])
+    elif text.rstrip().endswith("]") and (seen := _SAMPLES.search(text)) and number(seen[2]) > 0:
+        found.sample_fraction = number(seen[1]) / number(seen[2])
     return text
 
 
 def _epoch_and_step(both: re.Match[str], found: LineFacts) -> str:
     """Keeps the epoch, and says of what it is."""
-    found.numbers["epoch"] = float(both["epoch"] or both["timm"])
+    found.numbers["epoch"] = number(both["epoch"] or both["timm"])
     if both["epochs"]:
-        found.totals["epoch"] = float(both["epochs"])
+        found.totals["epoch"] = number(both["epochs"])
     return "train" if both["timm"] else both["of"] or ""
 
 
 def _with_split(text: str, place: re.Match[str], of: str, found: LineFacts) -> str:
     """Keeps the step, unless it counts the batches of a validation, and leaves the word that says so."""
     if names.split_of(of) in (None, "train"):
-        found.numbers["step"], found.totals["step"] = float(place["step"]), float(place["steps"])
+        found.numbers["step"], found.totals["step"] = number(place["step"]), number(place["steps"])
     return f"{text[: place.start()]} {of} {text[place.end() :]}"

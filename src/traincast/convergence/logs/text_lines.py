@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from traincast.convergence.gate import number
 from traincast.convergence.logs import names
 from traincast.convergence.logs.cells import value_in
 from traincast.convergence.logs.line_facts import LineFacts
@@ -104,7 +105,7 @@ def _count(pair: re.Match[str], meaning: _Meaning, split: str | None, found: Lin
         if counter == "step":
             found.is_evaluation = total is not None and split in ("validation", "test")
     if total is not None:
-        found.totals.setdefault(counter, float(total))
+        found.totals.setdefault(counter, number(total))
     return True
 
 
@@ -132,8 +133,8 @@ def _meaning(given: str) -> _Meaning | None:
 
 def _fraction(value: float, pair: re.Match[str], found: LineFacts) -> float:
     """'9867/10000' and '98.7 %' as a fraction."""
-    if pair["total"] and float(pair["total"]) > 0:
-        return value / float(pair["total"])
+    if pair["total"] and number(pair["total"]) > 0:
+        return value / number(pair["total"])
     if pair["unit"].strip() != "%":
         return value
     found.n_percent += 1

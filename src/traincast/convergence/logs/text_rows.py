@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from traincast.convergence import gate
 from traincast.convergence.logs import names
 from traincast.convergence.logs.line_facts import LineFacts
 from traincast.convergence.logs.progress_bars import ProgressBars
@@ -148,13 +149,13 @@ class TextReader:
 
     @property
     def facts(self) -> Facts:
-        steps, epochs = self._totals.get("step"), self._totals.get("epoch")
+        steps, epochs = (gate.amount(self._totals.get(name)) for name in ("step", "epoch"))
         in_epoch = steps if self._has_steps_in_epochs and self._n_ran_on <= 0 else None
         total = steps if in_epoch is None else None
         if steps is None and self._step is None:
             in_epoch = self._bars.in_epoch if self._epoch is not None and self._epoch.is_integer() else None
             total = self._bars.whole
-        return Facts(steps_per_epoch=in_epoch, total_steps=None if total is None else int(total), n_epochs=epochs)
+        return Facts(steps_per_epoch=in_epoch, total_steps=gate.whole(total), n_epochs=epochs)
 
     @property
     def remarks(self) -> list[str]:

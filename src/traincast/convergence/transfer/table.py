@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from traincast.errors import FileFormatError, InputError
+from traincast.report.input_files import regular
+from traincast.report.parsing import parse_json
 
 Row = Mapping[str, str]  # by lower-case name; what is not there is empty
 
@@ -35,7 +37,7 @@ def number(where: str, name: str, text: str) -> float:
 
 def _text(path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = regular(path).read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise InputError(f"There is no file '{path}'.") from None
     except (OSError, UnicodeDecodeError):
@@ -47,14 +49,16 @@ def _text(path: Path) -> str:
 
 def _csv_rows(path: Path, text: str) -> list[tuple[str, Row]]:
     reader = csv.reader(text.splitlines())
-    header = [name.strip().lower() for name in next(reader, [])]
+    try:
+        header = [name.strip().lower() for name in next(reader, [])]
+        rows = [(reader.line_num, cells) for cells in reader if any(cell.strip() for cell in cells)]
+    except csv.Error as error:  # a cell of more than 131,072 characters
+        raise FileFormatError(f"'{path}' is not a CSV table: {error} in line {reader.line_num}.") from None
     if not header:
         raise FileFormatError(f"'{path}' is empty: it needs a header and a row for each run.")
     lines: list[tuple[str, Row]] = []
-    for cells in reader:
-        if not any(cell.strip() for cell in cells):
-            continue
-        where = f"'{path}', line {reader.line_num}"
+    for line, cells in rows:
+        where = f"'{path}', line {line}"
         if len(cells) != len(header):
             raise FileFormatError(f"{where}: {len(cells)} cells where the header has {len(header)}.")
         lines.append((where, {name: cell.strip() for name, cell in zip(header, cells, strict=True)}))
@@ -63,7 +67,7 @@ def _csv_rows(path: Path, text: str) -> list[tuple[str, Row]]:
 
 def _json_rows(path: Path, text: str) -> list[tuple[str, Row]]:
     try:
-        data = json.loads(text)
+        data = parse_json(text)
     except json.JSONDecodeError as error:
         raise FileFormatError(f"'{path}' is not valid JSON: {error.msg} in line {error.lineno}.") from None
     if not isinstance(data, list) or not all(isinstance(row, dict) for row in data):

@@ -18,7 +18,7 @@ from traincast.frontend.capturing.recorder import Recording
 from traincast.frontend.capturing.run_step import Loss, probe_requests, record_step
 from traincast.frontend.capturing.symbolic import join
 from traincast.frontend.step import TrainingStep
-from traincast.trace.check import check_trace
+from traincast.trace.check import check_step, check_trace
 from traincast.trace.flop import uncosted_ops
 from traincast.trace.settings import MODES, Settings, check_choice
 from traincast.trace.trace import Module, Parameter, Trace
@@ -80,7 +80,10 @@ def capture(  # noqa: PLR0913  (the options of traincast.capture, and a name)
             "python": platform.python_version(),
         },
     )
+    if not graph.n_ops:
+        raise InputError(f"{trace.name} runs no operation on its inputs: there is nothing to forecast.")
     check_trace(trace, where=f"the trace of {trace.name}")
+    check_step(graph, where=f"the trace of {trace.name}")
     return trace
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from traincast.errors import CaptureError, FileFormatError, InputError, MissingExtraError, UnknownModelError
 from traincast.frontend.hugging_face import experts, inputs, sizes, values
 from traincast.frontend.step import TrainingStep
+from traincast.report.parsing import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,11 +89,14 @@ def _read_settings(path: Path) -> dict[str, Any]:
             f"There is no file {file}; a Hugging Face model is named by the path of its config.json."
         )
     try:
-        settings = json.loads(file.read_text(encoding="utf-8"))
+        settings = parse_json(file.read_text(encoding="utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise FileFormatError(f"{file} is not a Hugging Face config: it is not valid JSON ({error}).") from error
     if not isinstance(settings, dict) or not isinstance(settings.get("model_type"), str):
         raise FileFormatError(f"{file} is JSON but not a Hugging Face config: it has no 'model_type', such as 'bert'.")
+    classes = settings.get("architectures")
+    if classes is not None and not (isinstance(classes, list) and all(isinstance(name, str) for name in classes)):
+        raise FileFormatError(f"{file}: 'architectures' should be a list of names of classes.")
     return settings
 
 
@@ -109,7 +113,7 @@ def _build_config(transformers: Any, settings: dict[str, Any], path: Path) -> An
     try:
         with _quiet():
             config = config_class.from_dict(settings)
-    except (TypeError, ValueError, KeyError, AttributeError, ArithmeticError, _validation_error()) as error:
+    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, _validation_error()) as error:
         raise FileFormatError(f"{path} is not a valid {config_class.__name__}: {_one_line(error)}.") from error
     if hasattr(config, "use_cache"):
         config.use_cache = False
@@ -181,7 +185,7 @@ def _build_model(model_class: Any, config: Any, path: Path) -> Any:
         TypeError,
         ValueError,
         AttributeError,
-        KeyError,
+        LookupError,
         ArithmeticError,
         RuntimeError,
         NotImplementedError,

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import zipfile
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from traincast.errors import CaptureError, FileFormatError, InputError, MissingExtraError, UnknownModelError
 from traincast.frontend.step import TrainingStep
+from traincast.report.parsing import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 BACKEND = "KERAS_BACKEND"
+# A damaged archive: besides its own error, places before the file's begin, and ways to pack or lock that are none.
+_TORN = (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError)
 
 
 def read_keras(model_or_path: Any) -> TrainingStep:
@@ -72,8 +75,8 @@ def _load(keras: Any, path: Path) -> Any:
         raise UnknownModelError(f"There is no file {path}; a Keras model is named by the path of its .keras file.")
     try:
         with zipfile.ZipFile(path) as archive:
-            config = json.loads(archive.read("config.json"))
-    except (zipfile.BadZipFile, KeyError, ValueError) as error:
+            config = parse_json(archive.read("config.json"))
+    except (*_TORN, KeyError, ValueError) as error:
         raise FileFormatError(
             f"{path} is not a .keras file, or only a part of one; save it with model.save(path)."
         ) from error

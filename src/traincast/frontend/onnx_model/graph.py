@@ -60,6 +60,7 @@ class Graph:
         taken = Counter(proto.name for _, proto in numbered)
         self.nodes = [_node(proto, n, self.opset, rename=taken[proto.name] > 1) for n, proto in numbered]
         self.inputs = [_input(value, path) for value in graph.input if value.name not in self.initializers]
+        self.sparse = tuple(tensor.values.name for tensor in graph.sparse_initializer)
         self.outputs = tuple(value.name for value in graph.output)
         self.output_dims = {value.name: _dims(value) for value in graph.output}
         # What torch's exporter notes about an initializer: PARAMETER or BUFFER.
@@ -115,7 +116,30 @@ def load_graph(path: Path) -> Graph:
         raise FileFormatError(f"{path} holds no ONNX graph: it has no nodes.")
     if model.functions:
         model = inliner.inline_local_functions(model)
-    return Graph(model, path)
+    try:
+        graph = Graph(model, path)
+    except (TypeError, ValueError, IndexError, SyntaxError) as error:  # an attribute without a type, a name of no scope
+        raise FileFormatError(f"{path} holds a node or tensor that cannot be read: {error}.") from error
+    _check_order(graph)
+    for name in graph.initializers:
+        if min(graph.shape(name), default=0) < 0:
+            raise FileFormatError(f"{path}: the tensor '{name}' has a dimension below 0: {graph.shape(name)}.")
+    return graph
+
+
+def _check_order(graph: Graph) -> None:
+    """As ONNX wants it: a node reads what is there before it, and makes what nobody has made. So there is no circle."""
+    made = {*graph.initializers, *(value.name for value in graph.inputs), *graph.sparse}
+    for node in graph.nodes:
+        for name in filter(None, node.inputs):
+            if name not in made:
+                raise FileFormatError(
+                    f"{graph.path}: node '{node.name}' reads '{name}', which nothing before it makes."
+                )
+        for name in filter(None, node.outputs):
+            if name in made:
+                raise FileFormatError(f"{graph.path}: node '{node.name}' makes '{name}' a second time.")
+            made.add(name)
 
 
 def _constant(proto: Any) -> Any:
@@ -197,7 +221,7 @@ def _values(tensor: Any, path: Path) -> Any:
             load_external_data_for_tensor(tensor, str(path.parent))
             tensor.data_location = TensorProto.DEFAULT
         return numpy_helper.to_array(tensor)
-    except (OSError, ValueError, checker.ValidationError) as error:
+    except (OSError, ValueError, TypeError, checker.ValidationError) as error:
         raise FileFormatError(
             f"{path}: the values of '{tensor.name}' cannot be read from the file that holds them: {error}."
         ) from error

@@ -139,7 +139,7 @@ def _activations(graph: Graph, tensors: Ints, inputs: list[list[int]]) -> Ints:
     applied = {
         inputs[op][0]: names[graph.name_of(op)]
         for op in _ops_named(graph, tuple(names))
-        if graph.op_phase[op] == Phase.FORWARD
+        if graph.op_phase[op] == Phase.FORWARD and inputs[op]
     }
     return np.array([applied.get(tensor, 0) for tensor in tensors.tolist()], dtype=np.int64)
 

@@ -108,5 +108,5 @@ def layer_seconds(graph: Graph, batch_size: int, gpu: str, method: Layerwise, *,
 def _lowered(model: str, optimizer: str) -> Graph:
     """A model of the zoo, as CUDA runs it."""
     content = importlib.resources.files("traincast").joinpath(f"data/zoo/{model}.trace").read_bytes()
-    trace = parse_trace(content, where=f"the shipped trace of {model}")
+    trace = parse_trace(content, where=f"the shipped trace of {model}", is_shipped=True)
     return lower(trace, target="cuda", settings=Settings("fp32", optimizer))

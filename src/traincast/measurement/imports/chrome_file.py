@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from traincast.errors import FileFormatError, InputError
+from traincast.report.input_files import regular
 
 _TAIL = 40  # characters of a broken file that are shown
 
@@ -17,7 +18,7 @@ _TAIL = 40  # characters of a broken file that are shown
 def read_text(path: Path) -> str:
     """The text of a file, gzipped or not."""
     try:
-        data = path.read_bytes()
+        data = regular(path).read_bytes()
     except FileNotFoundError:
         raise InputError(f"There is no file '{path}'.") from None
     except OSError as error:
@@ -50,6 +51,8 @@ def parse_json(text: str, path: Path) -> Any:
                 "it again, and copy it only when the program that writes it has ended."
             ) from None
         raise FileFormatError(f"'{path}' is not JSON: {error.msg} at line {error.lineno:,}.") from None
+    except ValueError:
+        raise FileFormatError(f"'{path}' holds a number of thousands of digits: no profiler writes such.") from None
 
 
 def _is_cut(body: str, error: json.JSONDecodeError) -> bool:

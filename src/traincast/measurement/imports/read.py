@@ -15,6 +15,7 @@ from traincast.measurement.imports.kineto import profiled_run
 from traincast.measurement.imports.measured_csv import records_of_csv, unknown_environment
 from traincast.measurement.record import Record
 from traincast.measurement.store import Store
+from traincast.report.input_files import regular
 
 _SQLITE = b"SQLite format 3\x00"
 
@@ -23,7 +24,7 @@ def read_measured(path: str | Path) -> list[Record]:
     """All records of a file; those of a table are as old as the file."""
     path = Path(path)
     try:
-        with path.open("rb") as file:
+        with regular(path).open("rb") as file:
             is_store = file.read(len(_SQLITE)) == _SQLITE
         created_s = path.stat().st_mtime
     except FileNotFoundError:

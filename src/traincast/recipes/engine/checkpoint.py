@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import struct
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,6 +31,7 @@ _UNREADABLE = (
     AttributeError,
     OverflowError,
     OSError,  # a seek beyond the end
+    struct.error,  # a length that is cut in its middle
 )
 
 

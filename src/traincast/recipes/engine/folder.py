@@ -12,6 +12,7 @@ from traincast.errors import FileFormatError, InputError, TrainingError
 from traincast.recipes.engine.identity import Identity, difference
 from traincast.report.files import write_file
 from traincast.report.json_ import to_json
+from traincast.report.parsing import parse_json
 
 _DIVERGED = "diverged"  # in the place of a result: why there is none
 
@@ -83,7 +84,7 @@ class RunFolder:
 
     def _read(self, path: Path) -> dict[str, Any]:
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
+            content = parse_json(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise FileFormatError(f"'{path}' cannot be read as JSON: delete the folder to begin again.") from error
         if not isinstance(content, dict):

@@ -12,6 +12,7 @@ from traincast.errors import FileFormatError
 from traincast.measurement.processes.link_fit import ring_bytes
 from traincast.recipes.scaling_experiment.settings import Cell
 from traincast.report.files import write_file
+from traincast.report.parsing import parse_json
 
 PARTS = ("input", "forward", "loss", "backward", "optimizer")
 
@@ -110,7 +111,7 @@ def read_run(folder: Path, cell: Cell) -> CellRun | str | None:
     if not path.exists():
         return None
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
+        told = parse_json(path.read_text(encoding="utf-8"))
         return str(told["error"]) if "error" in told else CellRun.from_dict(told["run"])
     except (ValueError, KeyError, TypeError) as error:
         raise FileFormatError(

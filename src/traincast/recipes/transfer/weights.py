@@ -7,6 +7,7 @@ makes tensors and plain containers and refuses the rest.
 from __future__ import annotations
 
 import pickle
+import struct
 import warnings
 import zipfile
 from pathlib import Path
@@ -31,6 +32,7 @@ _TORN = (
     TypeError,
     OverflowError,
     zipfile.BadZipFile,
+    struct.error,
 )
 _KINDS = "a checkpoint.pt of traincast, a state dict saved by torch.save, or a .safetensors file"
 

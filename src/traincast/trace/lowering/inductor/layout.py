@@ -11,7 +11,7 @@ import weakref
 import numpy as np
 
 from traincast.trace.flop import op_flop
-from traincast.trace.graph import Graph, Phase
+from traincast.trace.graph import Graph, Phase, evaluate
 from traincast.trace.kinds import OpKind, op_kinds
 
 _MOST_OPS_A_CONVOLUTION = 300
@@ -40,7 +40,7 @@ def _decide(graph: Graph) -> bool:
         return False
     inputs = graph.op_inputs
     weights = [graph.shape_of(int(inputs.values[inputs.start[op] + 1]), 1) for op in convolutions]
-    n_groups = [int(graph.attributes_of(op)["groups"]) for op in convolutions]
+    n_groups = [evaluate(graph.attributes_of(op)["groups"], 1) for op in convolutions]
     is_grouped = np.array([groups > 1 and shape[1] > 1 for groups, shape in zip(n_groups, weights, strict=True)])
     is_narrowing = np.array([2 * shape[0] <= shape[1] and shape[2] > 1 for shape in weights])
     is_small = np.array([max(shape[:2]) <= _SMALL_CHANNELS for shape in weights])

@@ -22,6 +22,11 @@ def test_filters_combine(capsys):
     assert "MI250-GCD" in out
 
 
+def test_memory_that_is_no_number_is_one_sentence(capsys):
+    assert run(["devices", "--min-memory", "much"]) == 2
+    assert capsys.readouterr().err == "Error: --min-memory 'much' is not a number of GiB: write 16.\n"
+
+
 def test_the_list_fits_a_terminal_of_80_columns(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     assert run(["devices"]) == 0

@@ -22,6 +22,7 @@ from traincast.api.records import export_records, export_tables, import_records,
 from traincast.api.simulating import simulate_many
 from traincast.cli.app import make_app
 from traincast.options.option import declared
+from traincast.options.words import words_of
 from traincast.validation.comparing import compare
 from traincast.web.questions import QUESTIONS
 
@@ -63,6 +64,12 @@ def test_a_command_has_the_options_of_all_its_questions(command, questions, own)
     every = [one for question in questions for one in declared(question)]
     asked = {one.name if one.option.is_argument else one.flag for one in every}
     assert flags_of(command) == asked | own | OUTPUTS - {"--help"}
+
+
+def test_a_question_can_be_typed_again_from_its_values():
+    """The processes of `measure --repeat` are asked so. What is as usual is not repeated."""
+    asked = {"model": "mnist_cnn", "batch_size": 8, "n_steps": None, "compiled": True, "optimizer": "sgd", "seqlen": 64}
+    assert list(words_of(measure_model, asked)) == ["mnist_cnn", "--batch", "8", "--compiled", "--seqlen", "64"]
 
 
 def test_several_forecasts_are_asked_what_one_is_asked():

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from traincast.errors import MissingExtraError
-from traincast.options import catalog as o
+from traincast.options import measure as o
+from traincast.options.cluster import MaybeRayCluster
 from traincast.options.question import question
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def bench(
     seed: o.RowsSeed = 0,
     device: o.TorchDevice = "cpu",
     campaign: o.Campaign = None,
-    on_ray: o.MaybeRayCluster = None,
+    on_ray: MaybeRayCluster = None,
     cpus_per_task: o.CpusPerTask = None,
     retry_failed: o.RetryFailed = False,
     on_progress: Callable[[Progress], None] | None = None,

@@ -12,7 +12,7 @@ from traincast.api.machine_profile import cpu_profile, gpu_profile, shared_profi
 from traincast.errors import InputError, MeasurementError, MissingExtraError
 from traincast.hardware.host import THIS_MACHINE
 from traincast.hardware.this_machine import THIS_GPU
-from traincast.options import catalog as o
+from traincast.options import measure as o
 from traincast.options.question import question
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from traincast.api.runnables import require_torch
 from traincast.errors import UnknownModelError
-from traincast.options import catalog as o
+from traincast.options import cluster as o
 from traincast.options.question import question
 
 if TYPE_CHECKING:

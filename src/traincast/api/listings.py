@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from traincast.options import catalog as o
+from traincast.options import listing as o
 from traincast.options.question import question
+from traincast.options.step import Devices
 
 if TYPE_CHECKING:
     from traincast.frontend.models.zoo_model import ZooModel
@@ -71,7 +72,7 @@ def list_devices(
     vendor: o.Vendor = None,
     arch: o.Arch = None,
     min_memory_bytes: o.MinMemoryBytes = 0,
-    devices: o.Devices = None,
+    devices: Devices = None,
 ) -> DeviceList:
     """Devices whose name or an alias contains the text. `devices` is a file with devices of your own."""
     from traincast.hardware.catalog import all_devices, matching_devices

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
+from traincast.api.model_measuring import how_to_run
 from traincast.api.models import model_options
 from traincast.errors import InputError, ParameterError
 from traincast.options import catalog as o
@@ -98,7 +99,10 @@ def measure_together(
         if link is None:
             raise
         return TogetherMeasurement(steps=None, link=link, was_stopped=True)  # the link is known all the same
-    forecast, why_not = _forecast(steps, model, options) if is_first_process() else (None, "")
+    from traincast.api.measuring import forecast_of
+
+    is_shown = is_first_process()
+    forecast, why_not = forecast_of(steps, model, **model_options(options)) if is_shown else (None, "")
     return TogetherMeasurement(
         steps=steps, link=link, forecast=forecast, no_forecast=why_not, was_stopped=steps.is_partial
     )
@@ -121,14 +125,8 @@ def _steps(
         n_steps=n_steps,
         options=model_options(options),
         on_progress=on_progress,
-        **{name: options[name] for name in o.HowToRun.__annotations__},
+        **how_to_run(options),
     )
-
-
-def _forecast(steps: ProcessesMeasurement, model: Any, options: Mapping[str, Any]) -> tuple[Forecast | None, str]:
-    from traincast.api.measuring import forecast_of
-
-    return forecast_of(steps, model, **model_options(options))
 
 
 def _check(

@@ -78,7 +78,7 @@ def measure_model(
             from traincast.measurement.measure import measure_step
 
             runnable = runnable_of(model, **model_options(options))
-            how = {**asked, **_how(options), "keeps_memory": not default_malloc}
+            how = {**asked, **how_to_run(options), "keeps_memory": not default_malloc}
             measured = measure_step(runnable, on_progress=on_progress, **how)
         else:
             from traincast.measurement.fresh_processes import measure_repeatedly
@@ -113,7 +113,7 @@ def measure_model_epoch(
     loader = _loader(runnable, batch_size, n_samples, n_workers, data, options["device"])
     n_batches = math.ceil(n_samples / batch_size)
     try:
-        measured = measure_epoch(runnable, loader, n_batches=n_batches, on_progress=on_progress, **_how(options))
+        measured = measure_epoch(runnable, loader, n_batches=n_batches, on_progress=on_progress, **how_to_run(options))
     except MeasurementError as error:
         raise _with_partial(error) from error
     return _beside_forecast(measured, model, options)
@@ -140,7 +140,8 @@ def _loader(
     return BatchLoader(dataset, like, batch_size=batch_size, n_batches=n_batches, num_workers=n_workers)
 
 
-def _how(options: Mapping[str, Any]) -> dict[str, Any]:
+def how_to_run(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of a step, whatever the model."""
     return {name: options[name] for name in o.HowToRun.__annotations__}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Unpack
 
+from traincast.api.model_measuring import how_to_run
 from traincast.api.models import model_options
 from traincast.errors import InputError, ParameterError
 from traincast.options import catalog as o
@@ -81,7 +82,7 @@ def sweep_model(
         "n_epochs": n_epochs,
     }
     _check(what, batch_size, own, options)
-    settings = {"n_steps": n_steps, "on_row": on_row, "on_progress": on_progress, **_how(options)}
+    settings = {"n_steps": n_steps, "on_row": on_row, "on_progress": on_progress, **how_to_run(options)}
     given = {name: value for name, value in own.items() if value is not None and _SWEEP_OF[name] == what}
     run = {"batch": _batches, "workers": _workers, "optimizers": _optimizers}.get(what, _variants)
     return run(what, str(model), batch_size or 1, given, settings, model_options(options))
@@ -138,10 +139,6 @@ def _forecasts(measured: Mapping[Any, Any], model: str, options: _Named) -> tupl
     answers = {key: forecast_of(one, model, **options) for key, one in measured.items() if one is not None}
     forecasts = {key: found for key, (found, _) in answers.items() if found is not None}
     return forecasts, next((reason for _, reason in answers.values() if reason), "")
-
-
-def _how(options: Mapping[str, Any]) -> _Named:
-    return {name: options[name] for name in o.HowToRun.__annotations__}
 
 
 def _check(what: str, batch_size: int | None, own: Mapping[str, Any], options: Mapping[str, Any]) -> None:

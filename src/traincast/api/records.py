@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from traincast.errors import InputError
-from traincast.options import catalog as o
+from traincast.options import listing as o
 from traincast.options.question import question
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import typer
 from traincast.api.calibrating import calibrate as question
 from traincast.cli.command import CommandLine, command
 from traincast.errors import MeasurementError
-from traincast.options import catalog as o
+from traincast.options import measure as o
 
 
 def _own(*, export: o.ProfileFile = None) -> None:

@@ -3,7 +3,7 @@
 from traincast.api.listings import list_devices, list_machines
 from traincast.cli.command import CommandLine, command
 from traincast.errors import InputError
-from traincast.options import catalog as o
+from traincast.options import listing as o
 
 
 def _own(*, machines: o.Machines = False) -> None:

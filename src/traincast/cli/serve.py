@@ -3,7 +3,7 @@
 import typer
 
 from traincast.cli.command import CommandLine, command
-from traincast.options import catalog as o
+from traincast.options import serve as o
 
 
 def _own(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from traincast.options import catalog as o
+from traincast.options import measure as o
 from traincast.options.question import question
 
 if TYPE_CHECKING:

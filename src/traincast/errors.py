@@ -3,6 +3,7 @@
 TraincastError
 ├── InputError                a value that cannot be right (batch size 0, unknown precision)
 │   ├── ParameterError        the same of a parameter that has a name, so that a command can name its option
+│   │   └── ChoiceError       a name that is not among those to choose from
 │   ├── UnknownModelError     a model name or path that leads nowhere
 │   └── UnknownDeviceError    a device name that is not in the table, or could mean several
 ├── FileFormatError           a file that is truncated, foreign or of another version
@@ -49,6 +50,20 @@ class ParameterError(InputError):
     def called(self, name: str) -> str:
         """The message, with another name for the parameter."""
         return f"{name} cannot be {quoted(self.value)}: {self.right}."
+
+
+class ChoiceError(ParameterError):
+    """A parameter with a name that is not among those to choose from."""
+
+    def __init__(self, name: str, value: str, choices: Iterable[str]) -> None:
+        self._choices = tuple(choices)
+        super().__init__(name, value, f"choose from {', '.join(self._choices)}")
+
+    def called(self, name: str) -> str:
+        known = ", ".join(self._choices)
+        return (
+            f"{name} {quoted(self.value)} is not known.{close_names(self.value, self._choices)} Choose from: {known}."
+        )
 
 
 class UnknownModelError(InputError):

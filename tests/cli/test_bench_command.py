@@ -45,7 +45,7 @@ def test_it_says_how_many_were_done_now_and_before_and_failed(tmp_path, capsys, 
 
 def test_failed_rows_are_done_again_when_asked(tmp_path, capsys, quick):
     bench("layers", "--rows", 4, "--store", tmp_path / "a.db")
-    assert "--retry-failed does them again" in capsys.readouterr().out
+    assert "--retry-failed repeats them" in capsys.readouterr().out
     bench("layers", "--rows", 4, "--store", tmp_path / "a.db", "--retry-failed", "--json")
     assert json.loads(capsys.readouterr().out)["n_now"] == 1
 
@@ -96,7 +96,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path, capsys, monke
 def test_bad_input_is_one_sentence(tmp_path, capsys):
     for arguments, said in (
         (["ops", "--store", tmp_path], "is a folder"),
-        (["ops", "--store", tmp_path / "a.db", "--rows", 0], "at least one row"),
+        (["ops", "--store", tmp_path / "a.db", "--rows", 0], "--rows cannot be 0: give a whole number of at least 1"),
         (
             ["ops", "--store", tmp_path / "a.db", "--rows", 10**11],
             "at most 1,000,000 rows, which take weeks, not 100,000,000,000",

@@ -177,7 +177,7 @@ def test_a_mistake_is_one_sentence(capsys):
     for arguments, words in [
         (["--device", "cuda"], "There is no CUDA device"),
         (["--device", "gpu"], "not on 'gpu'"),
-        (["--processes", "0"], "0 processes cannot be calibrated"),
+        (["--processes", "0"], "--processes cannot be 0: give a whole number of at least 1"),
     ]:
         assert calibrate(*arguments) == 2
         error = capsys.readouterr().err

@@ -22,6 +22,11 @@ def test_filters_combine(capsys):
     assert "MI250-GCD" in out
 
 
+def test_memory_that_is_no_number_is_one_sentence(capsys):
+    assert run(["devices", "--min-memory", "much"]) == 2
+    assert capsys.readouterr().err == "Error: --min-memory 'much' is not a number of GiB: write 16.\n"
+
+
 def test_the_list_fits_a_terminal_of_80_columns(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     assert run(["devices"]) == 0
@@ -87,7 +92,7 @@ def test_machines_are_listed_with_links_and_prices(capsys, monkeypatch):
     assert run(["devices", "--machines", "p3"]) == 0
     out = capsys.readouterr().out
     assert "4 of 167 known" in out
-    assert "p3.16xlarge    AWS       8xV100-SXM2-16GB  NVLink2    Ethernet 25 Gb/s   $24.48" in out
+    assert "p3.16xlarge    AWS       8xV100-SXM2-16GB  NVLink2    Ethernet 25 Gb/s    $24.48" in out
     assert run(["devices", "--machines", "lambda", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["machines"]
     assert found

@@ -8,7 +8,7 @@ from typer.main import get_command
 
 from traincast.__main__ import run
 from traincast.cli.app import make_app
-from traincast.cli.options import AsJson, HtmlFile, PngFile
+from traincast.cli.command import AsJson, HtmlFile, PngFile
 
 # Commands that have no answer to show, and why.
 NO_ANSWER = {"serve": "it is itself a page, with the same charts, until it is ended"}

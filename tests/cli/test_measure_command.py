@@ -192,21 +192,39 @@ def test_stderr_is_silent_where_nobody_looks(capsys):
     [
         (["resnet5", "--batch", "2"], "No model named 'resnet5'. Close names: resnet50"),
         (["mnist_cnn"], "The batch is missing"),
-        (["mnist_cnn", "--batch", "0"], "A batch of 0 samples cannot be measured"),
-        (["mnist_cnn", "--batch", "2", "--steps", "0"], "0 steps cannot be timed"),
-        (["mnist_cnn", "--batch", "2", "--repeat", "0"], "in 0 processes"),
+        (["mnist_cnn", "--batch", "0"], "--batch cannot be 0: give a whole number of at least 1"),
+        (["mnist_cnn", "--batch", "2", "--steps", "0"], "--steps cannot be 0: give a whole number of at least 1"),
+        (["mnist_cnn", "--batch", "2", "--repeat", "0"], "--repeat cannot be 0: give a whole number of at least 1"),
         (["mnist_cnn", "--batch", "2", "--precision", "fp8"], "precision 'fp8' is not known"),
         (["mnist_cnn", "--batch", "2", "--optimizer", "lion"], "optimizer 'lion' is not known"),
         (["mnist_cnn", "--batch", "2", "--device", "tpu"], "not on 'tpu'"),
         (["mnist_cnn", "--batch", "2", "--device", "cpu:0"], "not on 'cpu:0'"),
-        (["mnist_cnn", "--batch", "2", "--epoch-samples", "8", "--default-malloc"], "--default-malloc is of a single"),
-        (["mnist_cnn", "--batch", "2", "--data", "a.py:data"], "--data is of --sweep workers"),
+        (
+            ["mnist_cnn", "--batch", "2", "--epoch-samples", "8", "--default-malloc"],
+            "--default-malloc does not go with --epoch-samples: it is for a single step",
+        ),
+        (
+            ["mnist_cnn", "--batch", "2", "--data", "a.py:data"],
+            "--data does not go with a single step: it is for --sweep or --epoch-samples",
+        ),
         (["mnist_cnn", "--batch", "2", "--image-size", "3"], "image_size=3 is not possible"),
-        (["mnist_cnn", "--batch", "2", "--workers", "1"], "give --epoch-samples too"),
-        (["mnist_cnn", "--batch", "2", "--epoch-samples", "8", "--steps", "2"], "--steps is of a single step"),
-        (["mnist_cnn", "--batch", "2", "--epoch-samples", "8", "--workers", "-1"], "-1 loader workers cannot be"),
-        (["mnist_cnn", "--batch", "2", "--epoch-samples", "0"], "0 samples cannot be timed: give 1 or more"),
-        (["mnist_cnn", "--batch", "0", "--epoch-samples", "8"], "A batch of 0 samples"),
+        (
+            ["mnist_cnn", "--batch", "2", "--workers", "1"],
+            "--workers does not go with a single step: it is for --epoch-samples",
+        ),
+        (
+            ["mnist_cnn", "--batch", "2", "--epoch-samples", "8", "--steps", "2"],
+            "--steps does not go with --epoch-samples: it is for --processes or --sweep or a single step",
+        ),
+        (
+            ["mnist_cnn", "--batch", "2", "--epoch-samples", "8", "--workers", "-1"],
+            "--workers cannot be -1: give a whole number of at least 0",
+        ),
+        (
+            ["mnist_cnn", "--batch", "2", "--epoch-samples", "0"],
+            "--epoch-samples cannot be 0: give a whole number of at least 1",
+        ),
+        (["mnist_cnn", "--batch", "0", "--epoch-samples", "8"], "--batch cannot be 0"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_exit_2(capsys, arguments, words):

@@ -13,10 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from traincast.__main__ import run
 from traincast.api.measuring import forecast_of
-from traincast.cli.measure_processes import is_several, run_processes
-from traincast.cli.measure_question import Outputs, Question
-from traincast.errors import InputError
 from traincast.hardware.device import Device
 from traincast.hardware.this_machine import write_profile
 from traincast.measurement.environment import Environment
@@ -155,35 +153,38 @@ def outside(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
+def refused(capsys, *words):
+    assert run(["measure", *words]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    return error
+
+
 @pytest.mark.usefixtures("outside")
 @pytest.mark.parametrize(
-    ("question", "n_processes", "all_reduce", "words"),
+    ("words", "told"),
     [
-        (Question(), 2, False, "name a model, or ask for the link"),
-        (Question(model="mnist_cnn"), 2, False, "samples of all processes together"),
-        (Question(), None, True, "say how many with --processes"),
-        (Question(), 1, True, "give 2 or more"),
-        (Question(batch_size=8), 2, True, "--batch is of a step, and --all-reduce alone trains nothing"),
-        (Question(options={"image_size": 8}), 2, True, "--image-size is of a step"),
-        (Question(model="mnist_cnn", batch_size=7), 2, False, "a multiple of 2"),
-        (Question(model="mnist_cnn", batch_size=8, n_steps=0), 2, False, "0 steps"),
+        ("--processes 2", "name a model, or ask for the link"),
+        ("mnist_cnn --processes 2", "samples of a step, over all processes"),
+        ("--all-reduce", "say how many, such as 2"),
+        ("--processes 1 --all-reduce", "--processes cannot be 1: give a whole number of at least 2"),
+        ("--batch 8 --processes 2 --all-reduce", "--batch cannot be 8: the link alone trains nothing, so name a model"),
+        ("--image-size 8 --processes 2 --all-reduce", "--image-size cannot be 8: the link alone trains nothing"),
+        ("mnist_cnn --batch 7 --processes 2", "a multiple of 2"),
+        ("mnist_cnn --batch 8 --steps 0 --processes 2", "--steps cannot be 0"),
+        ("mnist_cnn --batch 8 --processes 2 --compiled", "--compiled does not go with --processes: it is for a single"),
     ],
 )
-def test_what_cannot_be_measured_is_told_at_once(question, n_processes, all_reduce, words):
-    with pytest.raises(InputError, match=words):
-        run_processes(question, Outputs(), n_processes=n_processes, all_reduce=all_reduce)
+def test_what_cannot_be_measured_is_told_at_once(capsys, words, told):
+    assert told in refused(capsys, *words.split())
 
 
-@pytest.mark.usefixtures("outside")
-def test_one_process_is_one_unless_several_are_asked_for_or_torchrun_started_it(monkeypatch):
-    assert not is_several(None, all_reduce=False)
-    assert is_several(2, all_reduce=False)
-    assert is_several(None, all_reduce=True)
+def test_a_process_that_torchrun_started_is_one_of_several(monkeypatch, capsys):
     for name, value in {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost"}.items():
         monkeypatch.setenv(name, value)
-    assert is_several(None, all_reduce=False)
-    with pytest.raises(InputError, match="leave out --processes"):
-        run_processes(Question(model="mnist_cnn", batch_size=8), Outputs(), n_processes=2, all_reduce=False)
+    line = ["mnist_cnn", "--batch", "8"]
+    assert "torchrun has started the processes already" in refused(capsys, *line, "--processes", "2")
+    assert "--repeat does not go with --processes" in refused(capsys, *line, "--repeat", "3")
 
 
 def test_what_was_measured_until_ctrl_c_is_shown_and_kept_and_nobody_is_left_behind(tmp_path):

@@ -10,14 +10,34 @@ from traincast.cli.app import make_app
 MODEL_FLAGS = {"--n-classes", "--image-size", "--seqlen", "--head"}
 OUTPUT_FLAGS = {"--json", "--html", "--png"}
 FLAGS = {
-    "forecast": {"--on", "--batch", "--samples", "--epochs", "--precision", "--optimizer", "--layout", "--compiled"}
+    "forecast": {
+        "--on",
+        "--batch",
+        "--samples",
+        "--tokens",
+        "--epochs",
+        "--precision",
+        "--optimizer",
+        "--layout",
+        "--compiled",
+    }
     | {"--strategy", "--tensor-parallel", "--pipeline-parallel"}
     | {"--accumulate", "--method", "--ppp", "--host", "--input-samples-per-s", "--price", "--devices"}
     | {"--region", "--grid-g-per-kwh", "--pue", "--curve", "--target", "--metric", "--fail-over", "--compare"}
     | {"--against"}
     | MODEL_FLAGS
     | OUTPUT_FLAGS,
-    "scale": {"--on", "--gpus", "--batch", "--batch-per-gpu", "--samples", "--epochs", "--price", "--compare"}
+    "scale": {
+        "--on",
+        "--gpus",
+        "--batch",
+        "--batch-per-gpu",
+        "--samples",
+        "--tokens",
+        "--epochs",
+        "--price",
+        "--compare",
+    }
     | {"--strategy", "--algorithm", "--link", "--precision", "--optimizer", "--layout", "--compiled", "--accumulate"}
     | {"--method", "--ppp", "--host", "--input-samples-per-s", "--devices"}
     | {"--measured", "--parameters", "--optimus", "--steps", "--workers", "--servers"}
@@ -91,6 +111,7 @@ FLAGS = {
     }
     | OUTPUT_FLAGS,
     "watch": {
+        "--strict",
         "--steps-per-epoch",
         "--target",
         "--metric",
@@ -130,6 +151,7 @@ FLAGS = {
     | OUTPUT_FLAGS,
     "plan": {
         "--as",
+        "--batch",
         "--batch-size",
         "--batch-sizes",
         "--budget",

@@ -9,18 +9,29 @@ from typer.main import get_command
 
 import traincast as tc
 from traincast.__main__ import run
+from traincast.api.benchmarks import bench
+from traincast.api.calibrating import calibrate
 from traincast.api.collecting import collect, plan_collection
+from traincast.api.elastic import schedule
 from traincast.api.explaining import explain
 from traincast.api.forecasts import forecasts
 from traincast.api.job import job_of, schema
+from traincast.api.listings import list_devices, list_machines, list_models
+from traincast.api.measuring_together import measure_together
+from traincast.api.model_measuring import measure_model, measure_model_epoch
+from traincast.api.model_sweep import sweep_model
 from traincast.api.models import estimate_memory, layers
 from traincast.api.recipes import plan_scratch, plan_teacher_student, plan_transfer, plan_weak
+from traincast.api.records import export_records, export_tables, import_records, stored_records
 from traincast.api.scaling_experiment import plan_scaling, run_scaling
+from traincast.api.simulating import simulate_many
 from traincast.api.watching import watch
 from traincast.cli.app import app_for, make_app
 from traincast.cli.train import RECIPES
 from traincast.options.option import declared
+from traincast.options.words import words_of
 from traincast.report.json_ import to_json
+from traincast.validation.comparing import compare
 from traincast.web.questions import QUESTIONS
 
 OUTPUTS = {"--json", "--html", "--png", "--help"}
@@ -103,6 +114,33 @@ def test_python_plans_a_recipe_as_the_command_does(capsys, monkeypatch, tmp_path
         labeled_fraction=0.1, k_values=(20, 50), batch_size=64, n_seeds=1, on="T4", image_side=8
     )
     assert json.loads(capsys.readouterr().out) == json.loads(to_json(plan.to_dict()))
+
+
+# Several questions, or options of the command alone.
+COMMANDS = [
+    ("bench", [bench], set()),
+    ("calibrate", [calibrate], {"--export"}),
+    ("compare", [compare], set()),
+    ("devices", [list_devices, list_machines], {"--machines"}),
+    ("models", [list_models], set()),
+    ("measure", [measure_model, measure_model_epoch, measure_together, sweep_model], {"--store"}),
+    ("records", [stored_records, export_records, export_tables, import_records], set()),
+    ("schedule", [schedule], set()),
+    ("simulate", [simulate_many], set()),
+]
+
+
+@pytest.mark.parametrize(("command", "questions", "own"), COMMANDS, ids=[command for command, *_ in COMMANDS])
+def test_a_command_has_the_options_of_all_its_questions(command, questions, own):
+    every = [one for question in questions for one in declared(question)]
+    asked = {one.name if one.option.is_argument else one.flag for one in every}
+    assert flags_of(command) == asked | own | OUTPUTS - {"--help"}
+
+
+def test_a_question_can_be_typed_again_from_its_values():
+    """The processes of `measure --repeat` are asked so. What is as usual is not repeated."""
+    asked = {"model": "mnist_cnn", "batch_size": 8, "n_steps": None, "compiled": True, "optimizer": "sgd", "seqlen": 64}
+    assert list(words_of(measure_model, asked)) == ["mnist_cnn", "--batch", "8", "--compiled", "--seqlen", "64"]
 
 
 def test_several_forecasts_are_asked_what_one_is_asked():

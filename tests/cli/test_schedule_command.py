@@ -44,7 +44,8 @@ def scheduled(monkeypatch, *outcomes):
         on_event(Event(number=2, now_s=1.0, what="start", job="a", values=start))
         end = {"how": "finished", "step": 23, "why": ""}
         on_event(Event(number=3, now_s=31.8, what="end", job="a", values=end))
-        return list(outcomes)
+        rules = {name: options[name] for name in ("policy", "interval_s", "restart_s")}
+        return api.ElasticRun(jobs=tuple(outcomes), **rules)
 
     monkeypatch.setattr(api, "schedule", play)
 
@@ -79,8 +80,8 @@ def test_a_job_that_was_given_up_is_told_by_the_exit_code_too(capsys, monkeypatc
     [
         (["--policy", "lottery"], "No policy is named 'lottery'"),
         (["--policy", "optimus-online", "--cpus", "2"], "needs trainings with parameter servers"),
-        (["--cpus", "0"], "CPUs (0) are at least one"),
-        (["--interval", "0"], "above 0 s"),
+        (["--cpus", "0"], "--cpus cannot be 0: give a whole number of at least 1"),
+        (["--interval", "0"], "--interval cannot be 0.0: give a number above 0"),
     ],
 )
 def test_a_mistake_is_one_line_and_leaves_no_folder(capsys, jobs, tmp_path, options, words):

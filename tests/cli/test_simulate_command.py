@@ -92,6 +92,18 @@ def test_errors_and_failures_are_drawn_over_seeds(capsys, jobs):
     assert "means over 3 seeds; jobs, and charts over time, are of the first." in out
 
 
+def test_seconds_are_typed_as_a_number_or_a_duration(capsys, jobs):
+    one, other = (
+        told(capsys, jobs, "--cluster", "4xT4", "--policy", "fifo", "--json", *options)
+        for options in (["--interval", "120", "--restart", "0"], ["--interval", "2min", "--restart", "0"])
+    )
+    assert json.loads(one) == json.loads(other)
+    assert json.loads(one)["rules"]["interval_s"] == 120
+    assert "--interval 'soon' is not a number of seconds: write 60, 90s or 12h." in refused(
+        capsys, jobs, "--cluster", "4xT4", "--interval", "soon"
+    )
+
+
 def test_decisions_may_come_at_each_event(capsys, jobs):
     assert "decisions at each event" in told(capsys, jobs, "--cluster", "4xT4", "--interval", "0")
 
@@ -108,7 +120,7 @@ def test_decisions_may_come_at_each_event(capsys, jobs):
             ["--cluster", "4xT4", "--policy", "optimus-online"],
             "trainings with parameter servers, and job 'long' is none",
         ),
-        (["--cluster", "4xT4", "--seed", "-1"], "A seed should be a whole number, 0 or more"),
+        (["--cluster", "4xT4", "--seed", "-1"], "--seed cannot be -1: give a whole number of at least 0"),
         (["--cluster", "4xT4", "--repair", "60"], "matter only if nodes fail"),
         (["--cluster", "4xT4", "--failure", "10"], "No job gets further on '4xT4'"),
     ],

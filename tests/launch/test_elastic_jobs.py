@@ -111,7 +111,7 @@ def test_a_file_of_jobs_that_cannot_be_right_is_told_with_its_line(tmp_path, tex
 def test_what_cannot_be_scheduled_is_told_before_anything_starts(tmp_path):
     with pytest.raises(UnknownModelError, match="Job 'a': There is no recipe"):
         schedule([elastic(model="resnet9000")], tmp_path / "a")
-    with pytest.raises(InputError, match="above 0 s"):
+    with pytest.raises(InputError, match="interval_s cannot be 0: give a number above 0"):
         schedule([elastic()], tmp_path / "a", interval_s=0)
     with pytest.raises(InputError, match="No policy is named"):
         schedule([elastic()], tmp_path / "a", policy="lottery")

@@ -71,7 +71,7 @@ def test_a_job_whose_node_is_lost_goes_on_from_its_checkpoint_on_the_other(clust
     watcher = Watcher(cluster, JobFolder(tmp_path / "out" / "jobs" / "a"))
     watcher.start()
     job = elastic(n_epochs=_N_EPOCHS, max_devices=1)
-    (found,) = schedule([job], tmp_path / "out", policy="fifo", interval_s=1.0, on_ray=cluster.address)
+    (found,) = schedule([job], tmp_path / "out", policy="fifo", interval_s=1.0, on_ray=cluster.address).jobs
     watcher.join(_LONGEST_S)
     if not watcher.is_killed:
         pytest.skip("it ended before the first checkpoint, which is written after five seconds")

@@ -43,7 +43,7 @@ def test_a_job_gives_a_device_to_a_newcomer_and_takes_it_back(tmp_path):
     """Long alone has both CPUs; short comes, and each has one; short ends, and long has both."""
     seen = []
     jobs = [elastic("long", n_epochs=5), elastic("short", submit_s=1.0)]
-    long, short = schedule(jobs, tmp_path / "a", interval_s=1.0, n_cpus=2, on_event=seen.append)
+    long, short = schedule(jobs, tmp_path / "a", interval_s=1.0, n_cpus=2, on_event=seen.append).jobs
     assert long.devices == (2, 1, 2)
     assert short.devices == (1,)
     assert (long.error, short.error, long.n_lost, short.n_lost) == ("", "", 0, 0)

@@ -55,9 +55,9 @@ def test_an_option_that_nobody_declared_is_a_mistake_of_the_caller():
         ({"price": 0.0}, "price cannot be 0.0: give a number above 0."),
         ({"price": float("nan")}, "price cannot be nan: give a number or None."),
         ({"kind": "star"}, "kind 'star' is not known. Choose from: ring, tree."),
-        ({"name": "a\0b"}, "name cannot be 'a\\x00b': give text or None."),
-        ({"name": "\ud800"}, "name cannot be '\\ud800': give text or None."),
-        ({"name": "x" * 5000}, f"name cannot be '{'x' * 79}...: give text or None."),
+        ({"name": "a\0b"}, "name cannot be 'a\\x00b': give text without null characters or half characters."),
+        ({"name": "\ud800"}, "name cannot be '\\ud800': give text without null characters or half characters."),
+        ({"name": "x" * 5000}, f"name cannot be '{'x' * 79}...: give at most 4,096 letters."),
     ],
 )
 def test_a_mistake_is_one_sentence_that_names_the_parameter(wrong, told):

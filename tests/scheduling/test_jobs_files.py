@@ -142,8 +142,8 @@ def test_a_job_of_absurd_size_is_refused_like_any_other(written):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"seed": -1}, "seed should be a whole number, 0 or more, not -1"),
-        ({"repair_s": 5.0}, "matter only if nodes fail: give the seconds between failures too"),
+        ({"seed": -1}, "seed cannot be -1: give a whole number of at least 0"),
+        ({"repair_s": 5.0}, "matter only if nodes fail: also give the mean time between failures"),
         ({"checkpoint_s": 5.0}, "matter only if nodes fail"),
     ],
 )

@@ -116,16 +116,17 @@ def test_an_unknown_policy_is_told():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"interval_s": -1}, "interval between decisions"),
-        ({"work_error": -1}, "error of forecast work"),
-        ({"speed_error": float("nan")}, "error of forecast speed"),
-        ({"failure_s": 0}, "seconds between two failures of a node should be above 0"),
-        ({"failure_s": 10, "repair_s": 0}, "seconds until a failed node is back should be above 0"),
-        ({"interval_s": "60"}, "interval between decisions should be 0 s or more, not '60'"),
-        ({"work_error": None}, "error of forecast work"),
-        ({"failure_s": "often"}, "above 0, not 'often'"),
-        ({"restart_s": "5"}, "restarts in '5' s"),
-        ({"seed": 1.5}, "seed should be a whole number"),
+        ({"interval_s": -1}, "interval_s cannot be -1: give a number of at least 0"),
+        ({"work_error": -1}, "work_error cannot be -1: give a number of at least 0"),
+        ({"speed_error": float("nan")}, "speed_error cannot be nan: give a number"),
+        ({"failure_s": 0}, "failure_s cannot be 0: give a number above 0"),
+        ({"failure_s": 10, "repair_s": 0}, "repair_s cannot be 0: give a number above 0"),
+        ({"interval_s": "60"}, "interval_s cannot be '60': give a number"),
+        ({"work_error": None}, "work_error cannot be None: give a number"),
+        ({"failure_s": "often"}, "failure_s cannot be 'often': give a number"),
+        ({"failure_s": 10**400}, r"^failure_s cannot be 10+\.\.\.: give a smaller number\.$"),
+        ({"restart_s": "5"}, "restart_s cannot be '5': give a number"),
+        ({"seed": 1.5}, "seed cannot be 1.5: give a whole number"),
     ],
 )
 def test_rules_that_cannot_be_are_told(options, words):
@@ -136,10 +137,10 @@ def test_rules_that_cannot_be_are_told(options, words):
 @pytest.mark.parametrize(
     ("jobs", "cluster", "policy", "words"),
     [
-        (None, "4xGPU", "fifo", "Jobs are Job objects in a list, or the path of a CSV file, not None"),
-        ([1, 2], "4xGPU", "fifo", r"not \[1, 2\]"),
-        ([job("a")], None, "fifo", "A cluster is a text such as '16x4xT4', or Machines, not None"),
-        ([job("a")], "4xGPU", 3, "A policy is named by a text such as 'optimus'"),
+        (None, "4xGPU", "fifo", "jobs cannot be None: give a list of Jobs or text or a path"),
+        ([1, 2], "4xGPU", "fifo", r"jobs cannot be \[1, 2\]"),
+        ([job("a")], None, "fifo", "cluster cannot be None: give Machines or text"),
+        ([job("a")], "4xGPU", 3, "policy cannot be 3: give text or a policy"),
     ],
 )
 def test_what_is_of_another_type_is_told(jobs, cluster, policy, words):

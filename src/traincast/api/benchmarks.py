@@ -3,54 +3,92 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from traincast.errors import InputError, MissingExtraError
+from traincast.errors import MissingExtraError
+from traincast.options import measure as o
+from traincast.options.cluster import MaybeRayCluster
+from traincast.options.question import question
 
 if TYPE_CHECKING:
     from traincast.measurement.campaign import Progress, Run, Task
 
-WHAT = ("layers", "ops")
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchRun:
+    """How far a campaign is. Ctrl-C stops it; the same question again does the rest."""
+
+    what: str
+    store: Path
+    campaign: str
+    progress: Progress
+    was_stopped: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """What --json prints."""
+        return {"store": str(self.store), "campaign": self.campaign, **asdict(self.progress)}
 
 
+@question
 def bench(
-    what: str,
-    store: str | Path,
+    what: o.Benchmarks,
+    store: o.StoreToWrite,
     *,
-    n_rows: int = 2000,
-    seed: int = 0,
-    device: str = "cpu",
-    campaign: str | None = None,
-    on_ray: str | None = None,
-    cpus_per_task: int | None = None,
-    retry_failed: bool = False,
+    n_rows: o.NRows = 2000,
+    seed: o.RowsSeed = 0,
+    device: o.TorchDevice = "cpu",
+    campaign: o.Campaign = None,
+    on_ray: MaybeRayCluster = None,
+    cpus_per_task: o.CpusPerTask = None,
+    retry_failed: o.RetryFailed = False,
     on_progress: Callable[[Progress], None] | None = None,
-) -> Progress:
+) -> BenchRun:
     """Time `n_rows` random layers or ops and store each as it is done; what is stored already is not done again.
 
     The same seed draws the same rows, and more rows begin with the fewer: a second call resumes or extends the first.
     `on_ray` is the address of a Ray cluster ("local" starts one), where a task gets a GPU, or all CPUs of a node
     unless `cpus_per_task` says how many.
     """
-    if what not in WHAT:
-        raise InputError(f"There is no benchmark of '{what}': choose {' or '.join(WHAT)}.")
-    from traincast.launch.ray_campaign import check_division, ray_cluster, run_on_ray
+    from traincast.launch.ray_campaign import check_division
+    from traincast.measurement.store import Store
 
     check_division(on_ray, device, cpus_per_task)
     run, tasks = _work(what, n_rows, seed, device, is_here=on_ray is None)
-    from traincast.measurement.campaign import run_campaign
-    from traincast.measurement.store import Store
-
-    name = campaign or what
+    name, heard, was_stopped = campaign or what, _Latest(on_progress), False
     with Store(store) as opened:
-        if on_ray is None:
-            return run_campaign(tasks, run, opened, campaign=name, on_progress=on_progress, retry_failed=retry_failed)
-        from traincast.measurement.work_list import WorkList
+        how: dict[str, Any] = {"campaign": name, "retry_failed": retry_failed}
+        try:
+            if on_ray is None:
+                from traincast.measurement.campaign import run_campaign
 
-        work = WorkList(tasks, opened, campaign=name, retry_failed=retry_failed)
-        with ray_cluster(on_ray) as ray:
-            return run_on_ray(ray, work, run, device=device, cpus_per_task=cpus_per_task, on_progress=on_progress)
+                progress = run_campaign(tasks, run, opened, on_progress=heard, **how)
+            else:
+                from traincast.launch.ray_campaign import ray_cluster, run_on_ray
+                from traincast.measurement.work_list import WorkList
+
+                work = WorkList(tasks, opened, **how)
+                with ray_cluster(on_ray) as ray:
+                    progress = run_on_ray(ray, work, run, device=device, cpus_per_task=cpus_per_task, on_progress=heard)
+        except KeyboardInterrupt:
+            if heard.latest is None:
+                raise
+            progress, was_stopped = heard.latest, True
+    return BenchRun(what=what, store=Path(store), campaign=name, progress=progress, was_stopped=was_stopped)
+
+
+class _Latest:
+    """How far it was when it was stopped."""
+
+    def __init__(self, on_progress: Callable[[Progress], None] | None) -> None:
+        self._tell = on_progress
+        self.latest: Progress | None = None
+
+    def __call__(self, progress: Progress) -> None:
+        self.latest = progress
+        if self._tell is not None:
+            self._tell(progress)
 
 
 def _work(what: str, n_rows: int, seed: int, device: str, *, is_here: bool) -> tuple[Run, list[Task]]:

@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from traincast.api.machine_profile import cpu_profile, gpu_profile, shared_profile
 from traincast.errors import InputError, MeasurementError, MissingExtraError
 from traincast.hardware.host import THIS_MACHINE
 from traincast.hardware.this_machine import THIS_GPU
+from traincast.options import measure as o
 from traincast.options.question import question
 
 if TYPE_CHECKING:
@@ -65,6 +64,7 @@ class Calibration:
         return self.device.memory_bytes_per_s if self.figures is None else self.figures.memory_bytes_per_s
 
     def to_dict(self) -> dict[str, Any]:
+        """What --json prints."""
         device = self.device
         return {
             "name": device.name,
@@ -101,7 +101,11 @@ class Calibration:
 
 @question
 def calibrate(
-    device: str = "cpu", *, n_processes: int = 1, save: bool = True, on_progress: Progress | None = None
+    device: o.TorchDevice = "cpu",
+    *,
+    n_processes: o.CalibratedProcesses = 1,
+    save: bool = True,
+    on_progress: Progress | None = None,
 ) -> Calibration:
     """Runs the benchmarks that pin this machine down and keeps their result as its profile.
 
@@ -121,8 +125,6 @@ def calibrate(
     from traincast.measurement.remarks import on_load
     from traincast.measurement.training import check_device, is_cuda
 
-    if n_processes < 1:
-        raise InputError(f"{n_processes} processes cannot be calibrated: give 1 or more.")
     if is_cuda(check_device(device)) and n_processes > 1:
         raise InputError(
             "Processes that share this machine are calibrated on its CPU: give cuda, or several processes."
@@ -199,6 +201,8 @@ def _shared(
 
 def fit_timings(chosen: Sequence[Case], timings: Sequence[Timing]) -> FittedPrices:
     """Prices that explain the timings: of each case and phase, the median of its rounds' usual seconds."""
+    import numpy as np
+
     from traincast.kernels.cpu.fit import MeasuredPhase, fit_prices, moment_log_sd
 
     works = work_of_cases(chosen)
@@ -228,6 +232,8 @@ def _key(timed: Timing) -> tuple[str, str]:
 
 def work_of_cases(chosen: Sequence[Case]) -> dict[tuple[str, str], Work]:
     """What every phase of every case asks for, from a capture of its module."""
+    import numpy as np
+
     from traincast.api.models import capture
     from traincast.kernels.cpu.work import cpu_work
     from traincast.measurement.training import PHASES

@@ -2,39 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from traincast.api.runnables import require_torch
 from traincast.errors import UnknownModelError
+from traincast.options import cluster as o
+from traincast.options.question import question
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from traincast.launch.elastic_events import Event
     from traincast.launch.elastic_history import JobOutcome
     from traincast.launch.elastic_job import ElasticJob
-    from traincast.launch.elastic_scheduler import OnEvent
     from traincast.scheduling.job import Job
 
 RESTART_S = 5.0  # save, end the processes, start new ones, import torch, load
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElasticRun:
+    """What became of every job, and under which rules."""
+
+    jobs: tuple[JobOutcome, ...]
+    policy: str
+    interval_s: float
+    restart_s: float
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a job was given up."""
+        return any(job.error for job in self.jobs)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What --json prints."""
+        return {"policy": self.policy, "jobs": [job.to_dict() for job in self.jobs]}
+
+
+@question
 def schedule(
-    jobs: Sequence[ElasticJob] | str | Path,
-    folder: str | Path,
+    jobs: o.ElasticJobs,
+    folder: o.RunsFolder,
     *,
-    policy: str = "optimus",
-    interval_s: float = 10.0,
-    restart_s: float = RESTART_S,
-    on_ray: str = "local",
-    n_cpus: int | None = None,
-    on_event: OnEvent | None = None,
-) -> list[JobOutcome]:
+    policy: o.ElasticPolicy = "optimus",
+    interval_s: o.DecisionIntervalS = 10.0,
+    restart_s: o.StartS = RESTART_S,
+    on_ray: o.RayCluster = "local",
+    n_cpus: o.LocalCpus = None,
+    on_event: Callable[[Event], None] | None = None,
+) -> ElasticRun:
     """Train all jobs (or those of a CSV file) for real; a worker is one CPU. See `run_schedule`."""
+    require_torch("Training", extra="ray")
     from traincast.launch.elastic_job import ElasticJob, read_elastic_jobs
     from traincast.launch.elastic_run import run_schedule
     from traincast.scheduling.values import jobs_in
 
     found = read_elastic_jobs(jobs) if isinstance(jobs, str | Path) else jobs_in(jobs, ElasticJob)
-    return run_schedule(
+    outcomes = run_schedule(
         found,
         [forecast_of(job, restart_s=restart_s) for job in found],
         Path(folder),
@@ -44,6 +70,7 @@ def schedule(
         n_cpus=n_cpus,
         on_event=on_event,
     )
+    return ElasticRun(jobs=tuple(outcomes), policy=policy, interval_s=interval_s, restart_s=restart_s)
 
 
 def forecast_of(job: ElasticJob, *, restart_s: float = RESTART_S) -> Job:

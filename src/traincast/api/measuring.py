@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from traincast.api.runnables import runnable_from, runnable_of
 from traincast.errors import InputError, TraincastError
 from traincast.hardware.host import THIS_MACHINE
 from traincast.hardware.this_machine import THIS_GPU, read_profile
+from traincast.options import catalog as o
 from traincast.options.question import question
 
 if TYPE_CHECKING:
@@ -29,13 +29,13 @@ def measure(
     module: Any,
     example: Any = None,
     *,
-    batch_size: int,
-    optimizer: str = "sgd",
-    n_steps: int | None = None,
+    batch_size: o.BatchToRun,
+    optimizer: o.UsedOptimizer = "sgd",
+    n_steps: o.TimedSteps = None,
     loss: Callable[[Any, Any], Any] | None = None,
-    precision: str = "fp32",
-    device: str = "cpu",
-    compiled: bool = False,
+    precision: o.UsedPrecision = "fp32",
+    device: o.TorchDevice = "cpu",
+    compiled: o.RunsCompiled = False,
     keeps_memory: bool = True,
 ) -> Measurement:
     """Real training steps of a torch module on this machine: median, least and p10 to p90 of the step and its phases.
@@ -67,14 +67,6 @@ def measure(
     )
 
 
-def measure_named(model: str | Path, options: Mapping[str, Any], **settings: Any) -> Measurement:
-    """`measure` of a model by name, with its options; `settings` are those of `measure_step`."""
-    runnable = runnable_of(model, **options)
-    from traincast.measurement.measure import measure_step
-
-    return measure_step(runnable, **settings)
-
-
 @question
 def measure_epoch(
     module: Any,
@@ -82,10 +74,10 @@ def measure_epoch(
     *,
     inputs: Callable[[Any], Any] | None = None,
     loss: Callable[[Any, Any], Any] | None = None,
-    optimizer: str = "sgd",
+    optimizer: o.UsedOptimizer = "sgd",
     n_batches: int | None = None,
-    precision: str = "fp32",
-    device: str = "cpu",
+    precision: o.UsedPrecision = "fp32",
+    device: o.TorchDevice = "cpu",
 ) -> EpochMeasurement:
     """A real epoch of a torch module over your own loader, or its first `n_batches`: where does the time of a batch go?
 
@@ -100,60 +92,6 @@ def measure_epoch(
         take, forward = inputs, runnable.forward
         runnable = replace(runnable, forward=lambda called, batch: forward(called, take(batch)))
     return run(runnable, loader, optimizer=optimizer, precision=precision, device=device, n_batches=n_batches)
-
-
-def measure_named_epoch(
-    model: str | Path,
-    *,
-    batch_size: int,
-    n_samples: int,
-    n_workers: int = 0,
-    data: str | None = None,
-    optimizer: str = "sgd",
-    precision: str = "fp32",
-    device: str = "cpu",
-    on_progress: Callable[[int, int], None] | None = None,
-    **options: Any,
-) -> EpochMeasurement:
-    """An epoch of a named model over a torch DataLoader with so many samples.
-
-    They are drawn from the data set that `data`, a "file.py:function", gives; without it they are made up.
-    """
-    runnable = runnable_of(model, **options)
-    from torch.utils.data import DataLoader
-
-    from traincast.frontend.python_file import call_in_file
-    from traincast.measurement.epoch import measure_epoch as run
-    from traincast.measurement.failures import users_code
-    from traincast.measurement.measure import check_batch_size, check_count_of
-    from traincast.measurement.sweeps.loading import BatchLoader, check_dataset
-    from traincast.measurement.synthetic_data import SyntheticDataset
-    from traincast.measurement.training import check_device, is_cuda
-
-    check_batch_size(batch_size)
-    check_device(device)
-    check_count_of("samples", n_samples)
-    if n_workers < 0:
-        raise InputError(f"{n_workers} loader workers cannot be: give 0 to load in the training process, or more.")
-    loader: Iterable[Any]
-    n_batches = math.ceil(n_samples / batch_size)
-    if data is None:
-        made_up = SyntheticDataset(runnable.make_inputs, n_samples)
-        loader = DataLoader(made_up, batch_size=batch_size, num_workers=n_workers, pin_memory=is_cuda(device))
-    else:
-        with users_code("An example batch of 1 sample"):
-            like = runnable.make_inputs(1)
-        dataset = check_dataset(call_in_file(data), data)
-        loader = BatchLoader(dataset, like, batch_size=batch_size, n_batches=n_batches, num_workers=n_workers)
-    return run(
-        runnable,
-        loader,
-        optimizer=optimizer,
-        precision=precision,
-        device=device,
-        n_batches=n_batches,
-        on_progress=on_progress,
-    )
 
 
 def forecast_of(
@@ -192,5 +130,7 @@ def _place_of(measured: Measurement | EpochMeasurement | ProcessesMeasurement) -
     device = device_of(measured.environment)
     n_devices, n_local = (getattr(measured, name, 1) for name in ("n_processes", "n_local"))
     if n_local != n_devices:
-        raise InputError(f"the {n_devices} processes ran on several machines, which --on can describe and we cannot.")
+        raise InputError(
+            f"the {n_devices} processes ran on several machines, which a forecast can describe and we cannot."
+        )
     return device if n_devices == 1 else f"{n_devices}x{device}"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Unpack, cast
 
 from traincast.errors import InputError
+from traincast.options import cluster as o
+from traincast.options.question import question
 
 if TYPE_CHECKING:
     from traincast.scheduling.compare import Comparison
@@ -16,24 +18,10 @@ if TYPE_CHECKING:
     from traincast.scheduling.machines import Machines
     from traincast.scheduling.schedule import Schedule
 
-INTERVAL_S = 60.0
 
-
+@question
 def simulate(
-    jobs: Sequence[Job] | str | Path,
-    cluster: Machines | str,
-    *,
-    policy: str | Policy = "optimus",
-    tables: str | Path | None = None,
-    workload: str | None = None,
-    interval_s: float = INTERVAL_S,
-    restart_s: float | None = None,
-    work_error: float = 0.0,
-    speed_error: float = 0.0,
-    failure_s: float | None = None,
-    repair_s: float | None = None,
-    checkpoint_s: float | None = None,
-    seed: int = 0,
+    jobs: o.Jobs, cluster: o.JobsCluster, *, policy: o.OnePolicy = "optimus", **options: Unpack[o.SimulateOptions]
 ) -> Schedule:
     """When would each job end? `mean_completion_s`, `makespan_s`, `jobs` and more of the schedule say.
 
@@ -49,70 +37,43 @@ def simulate(
     average, is back after `repair_s` (1800), and its jobs go back to their last checkpoint, one each `checkpoint_s`
     (600).
     """
-    compared = simulate_many(
-        jobs,
-        cluster,
-        [policy],
-        tables=tables,
-        workload=workload,
-        interval_s=interval_s,
-        restart_s=restart_s,
-        work_error=work_error,
-        speed_error=speed_error,
-        failure_s=failure_s,
-        repair_s=repair_s,
-        checkpoint_s=checkpoint_s,
-        seed=seed,
-    )
-    return compared.outcomes[0].schedule
+    return simulate_many(jobs, cluster, [policy], **options).outcomes[0].schedule
 
 
+@question
 def simulate_many(
-    jobs: Sequence[Job] | str | Path,
-    cluster: Machines | str,
-    policies: Sequence[str | Policy],
+    jobs: o.Jobs,
+    cluster: o.JobsCluster,
+    policies: o.Policies,
     *,
-    tables: str | Path | None = None,
-    workload: str | None = None,
-    interval_s: float = INTERVAL_S,
-    restart_s: float | None = None,
-    work_error: float = 0.0,
-    speed_error: float = 0.0,
-    failure_s: float | None = None,
-    repair_s: float | None = None,
-    checkpoint_s: float | None = None,
-    seed: int = 0,
-    n_seeds: int = 1,
+    n_seeds: o.NSeeds = 1,
+    **options: Unpack[o.SimulateOptions],
 ) -> Comparison:
     """Several policies on the same jobs, over `n_seeds` seeds; options are those of `simulate`."""
     from traincast.scheduling.compare import compare
-    from traincast.scheduling.machines import Machines, find_machines
+    from traincast.scheduling.machines import find_machines
     from traincast.scheduling.policies.registry import make_policy
     from traincast.scheduling.simulator import Rules
 
     if not policies:
         raise InputError("A comparison needs at least one policy.")
-    if isinstance(policies, str):
-        raise InputError(f"Several policies are a list, as in ['{policies}'], not a text.")
     chosen = [make_policy(one) if isinstance(one, str) else _policy(one) for one in policies]
     machines = find_machines(cluster) if isinstance(cluster, str) else cluster
-    if not isinstance(machines, Machines):
-        raise InputError(f"A cluster is a text such as '16x4xT4', or Machines, not {cluster!r}.")
     rules = Rules(
-        interval_s=interval_s,
-        failures=_failures(failure_s, repair_s, checkpoint_s),
-        work_sigma=work_error,
-        speed_sigma=speed_error,
-        seed=seed,
+        interval_s=options["interval_s"],
+        failures=_failures(options["failure_s"], options["repair_s"], options["checkpoint_s"]),
+        work_sigma=options["work_error"],
+        speed_sigma=options["speed_error"],
+        seed=options["seed"],
     )
-    found = _jobs(jobs, machines, tables, workload, restart_s)
+    found = _jobs(jobs, machines, options["tables"], options["workload"], options["restart_s"])
     return compare(found, machines, chosen, rules, n_seeds=n_seeds)
 
 
 def _policy(given: object) -> Policy:
     if not all(hasattr(given, name) for name in ("name", "adapts_batch", "is_random", "fresh", "decide", "wakes_s")):
         raise InputError(
-            f"A policy is named by a text such as 'optimus', or has the methods of one; {given!r} has not."
+            f"A policy is a name such as 'optimus', or has the methods of a policy; {given!r:.80} lacks some."
         )
     return cast("Policy", given)
 
@@ -126,8 +87,8 @@ def _failures(failure_s: float | None, repair_s: float | None, checkpoint_s: flo
         return Failures(mean_between_s=failure_s, **options)
     if options:
         raise InputError(
-            "How long a repair takes and how often jobs are saved matter only if nodes fail: give the seconds between "
-            "failures too (--failure, failure_s)."
+            "How long a repair takes and how often jobs are saved matter only if nodes fail: also give the mean time "
+            "between failures."
         )
     return None
 
@@ -149,8 +110,6 @@ def _jobs(
 
     if isinstance(jobs, str | Path):
         spelled = next((kind for kind in machines.types if kind.casefold() == KIND.casefold()), KIND)
-        if not isinstance(tables, str | Path | None):
-            raise InputError(f"Tables are the path of a folder, not {tables!r}.")
         applications = None if tables is None else read_applications(Path(tables), spelled)
         found = read_jobs(jobs, applications=applications, workload=workload, forecast=forecaster(machines))
     elif tables is not None or workload is not None:

@@ -13,6 +13,7 @@ import typer
 from traincast.cli.output_files import image_file, page_file
 from traincast.errors import InputError, ParameterError
 from traincast.options.option import Declared, declared, type_text
+from traincast.options.question import checked_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +30,7 @@ PngFile = Annotated[
     typer.Option("--png", metavar="FILE", callback=image_file, help="Also write the chart as an image."),
 ]
 _OUTPUTS = {"as_json": (AsJson, False), "html": (HtmlFile, None), "png": (PngFile, None)}
+_LISTS = ("Sequence[str", "Sequence[int", "Sequence[float", "list[")  # of what can be typed
 _SIMPLE = {"int": int, "float": float, "bool": bool}
 
 
@@ -55,6 +57,11 @@ class CommandLine:
         sources = {name: self.context.get_parameter_source(name) for name in self.context.params}
         return frozenset(name for name, source in sources.items() if source and source.name == "COMMANDLINE")
 
+    @property
+    def has_charts(self) -> bool:
+        """Whether anybody looks at them: text and JSON have none."""
+        return self.html is not None or self.png is not None
+
     def show(self, document: Document, data: Any = None, *, page: Document | None = None) -> None:
         """`data` is what the Python result holds, or a function that gives it; without it JSON repeats the tables.
 
@@ -72,12 +79,14 @@ def command(
     own: Callable[..., Any] | None = None,
     without: Sequence[str] = (),
     defaults: Mapping[str, Any] | None = None,
+    has_answer: bool = True,
 ) -> Callable[[Callable[[CommandLine], None]], Callable[..., None]]:
     """Decorates what answers: it gets the whole line, and its docstring is the help.
 
     A command of several questions has the options of all of them, each as the first that has it declares it.
     `own` declares options of the command alone, by its signature; `without` are those of the question that cannot be
-    typed. `defaults` are for what Python must be given, as it comes before something that has no default.
+    typed. `defaults` are for what Python must be given, as it comes before something that has no default. A command
+    without an answer prints no JSON and writes no page.
     """
     usual = defaults or {}
     known = {one.name: one for question in reversed(questions) for one in declared(question)}
@@ -88,18 +97,20 @@ def command(
     beside = () if own is None else declared(own)
 
     def decorate(answer: Callable[[CommandLine], None]) -> Callable[..., None]:
-        flags = {one.name: _called(one) for one in (*asked, *beside)}
+        flags = {one.name: _as_shown(one) for one in (*asked, *beside)}
 
         def run(context: typer.Context, **values: Any) -> None:
-            line = CommandLine(
-                options={one.name: _read(one, values[one.name]) for one in asked},
-                own={one.name: _read(one, values[one.name]) for one in beside},
-                context=context,
-                flags=flags,
-                **{name: values[name] for name in _OUTPUTS},
-            )
+            outputs: dict[str, Any] = {name: values.get(name, default) for name, (_, default) in _OUTPUTS.items()}
             try:
-                answer(line)
+                answer(
+                    CommandLine(
+                        options={one.name: _read(one, values[one.name]) for one in asked},
+                        own={one.name: checked_value(one, _read(one, values[one.name])) for one in beside},
+                        context=context,
+                        flags=flags,
+                        **outputs,
+                    )
+                )
             except ParameterError as error:
                 raise InputError(error.called(flags.get(error.name, error.name))) from None
 
@@ -108,6 +119,7 @@ def command(
         outputs = [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
             for name, (kind, default) in _OUTPUTS.items()
+            if has_answer
         ]
         context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
         run.__signature__ = inspect.Signature([context, *arguments, *outputs])  # type: ignore[attr-defined]
@@ -118,9 +130,9 @@ def command(
     return decorate
 
 
-def _called(one: Declared) -> str:
-    """What a sentence calls it."""
-    return one.option.metavar or one.name if one.option.is_argument else one.flag
+def _as_shown(one: Declared) -> str:
+    """What a message calls it: its flag, or what the help shows in its place."""
+    return (one.option.metavar or one.name) if one.option.is_argument else one.flag
 
 
 def _parameter(one: Declared) -> inspect.Parameter:
@@ -156,7 +168,7 @@ def _typed_as(one: Declared) -> Any:
     """What typer makes of a word on the line: text, a number, a switch, or several of them."""
     kinds = [part.strip() for part in type_text(one.type).split(" | ")]
     is_optional = "None" in kinds
-    several = next((kind for kind in kinds if kind.startswith(("Sequence[", "list["))), None)
+    several = next((kind for kind in kinds if kind.startswith(_LISTS)), None)
     if one.is_mapping or (several is not None and (one.option.typed is None or one.option.is_repeated)):
         return list[str] | None if is_optional else list[str]
     kind: Any = next((_SIMPLE[name] for name in kinds if name in _SIMPLE), str) if one.option.typed is None else str

@@ -1,18 +1,23 @@
 """`traincast serve`: the page."""
 
-from typing import Annotated
-
 import typer
 
+from traincast.cli.command import CommandLine, command
+from traincast.options import serve as o
 
-def serve(
-    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 lets others in.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any that is free.")] = 8000,
-    max_upload_mib: Annotated[
-        int, typer.Option("--max-upload", min=1, max=4096, metavar="MIB", help="The largest file that is taken.")
-    ] = 128,
-    open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+
+def _own(
+    *,
+    host: o.Address = "127.0.0.1",
+    port: o.Port = 8000,
+    max_upload_mib: o.MaxUploadMib = 128,
+    open_page: o.OpenPage = False,
 ) -> None:
+    """Options of the command alone: it answers no question itself."""
+
+
+@command(own=_own, has_answer=False)
+def serve(line: CommandLine) -> None:
     """Show it all on a page: forecasts, plans, charts, uploads; with a JSON API beside it.
 
     Example: traincast serve --port 8080
@@ -27,18 +32,19 @@ def serve(
         raise MissingExtraError("The page", extra="web") from error
     from traincast.web.limits import MIB, Limits
 
+    host, port = line.own["host"], line.own["port"]
     if not host:
         raise InputError("--host cannot be empty: give an address such as 127.0.0.1, or 0.0.0.0 to let others in.")
     try:
         listening = bound_socket(host, port)
     except OSError as error:
         raise InputError(f"Cannot listen on {host}, port {port}: {error.strerror or error}.") from error
-    server = make_server(host=host, limits=Limits(upload_bytes=max_upload_mib * MIB))
+    server = make_server(host=host, limits=Limits(upload_bytes=line.own["max_upload_mib"] * MIB))
     address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/"
     typer.echo(f"traincast is at {address} (Ctrl-C ends it)")
     if host not in ("127.0.0.1", "::1", "localhost"):
-        typer.echo("Everybody who can reach this address can ask and upload: there is no password.", err=True)
+        typer.echo("Anybody who can reach this address can ask and upload: there is no password.", err=True)
     warm_up()
-    if open_page:
+    if line.own["open_page"]:
         typer.launch(address)
     server.run(sockets=[listening])

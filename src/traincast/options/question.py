@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-from traincast.errors import InputError, ParameterError, close_names
+from traincast.errors import ChoiceError, ParameterError
 from traincast.options.option import Declared, declared
 from traincast.options.types import as_annotated
 
@@ -51,8 +51,9 @@ def checked_value(option: Declared, value: Any) -> Any:
     for number in plain if isinstance(plain, list) else (plain,):
         if isinstance(number, (int, float)) and not isinstance(number, bool):
             _check_bounds(option, number)
-    if isinstance(plain, str) and option.option.choices:
-        _check_choice(option.name, plain, option.option.choices)
+    choices = option.option.choices
+    if isinstance(plain, str) and choices and plain not in choices:
+        raise ChoiceError(option.name, plain, choices)
     return plain
 
 
@@ -69,12 +70,6 @@ def _check_bounds(option: Declared, value: float) -> None:
 
 def _shown(bound: float) -> str:
     return f"{int(bound):,}" if bound == int(bound) else f"{bound:g}"
-
-
-def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        known = ", ".join(choices)
-        raise InputError(f"{name} '{value}' is not known.{close_names(value, choices)} Choose from: {known}.")
 
 
 def _whole_signature(function: Callable[..., Any], options: dict[str, Declared]) -> inspect.Signature:

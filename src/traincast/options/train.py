@@ -112,7 +112,6 @@ Out = Annotated[
         shows_default=False,
     ),
 ]
-RetryFailed = Annotated[bool, Option(help="Run again what failed before.")]
 
 # What the forecast is for.
 ForecastPlace = Annotated[
@@ -212,10 +211,6 @@ TrainDevices = Annotated[
 OnRay = Annotated[
     str | None,
     Option(help="Run on this Ray cluster; 'local' starts one.", metavar="ADDRESS", shows_default=False),
-]
-CpusPerTask = Annotated[
-    int | None,
-    Option(help="With --on-ray: CPUs of a node per run. Default: all.", at_least=1, shows_default=False),
 ]
 
 

@@ -10,7 +10,7 @@ from types import EllipsisType
 from typing import Any
 
 from traincast.errors import InputError
-from traincast.units import MEGA
+from traincast.units import GIB, MEGA
 
 _LONGEST_SHOWN = 80  # letters of a value in a message
 
@@ -216,6 +216,10 @@ NUMBERS_IN_ORDER = Typed(in_order, "a whole number or a list of them", "128, or 
 DOUBLING = Typed(doubling, "a range of whole numbers from 1", "128:1024 or 128,192,256")
 NAMES = Typed(names, "a list of names", "ddp,fsdp", ",".join)
 MEGABYTES_PER_S = Typed(lambda text: _finite(text) * MEGA, "a rate in MB/s", "131", lambda value: f"{value / MEGA:g}")
+MILLISECONDS = Typed(
+    lambda text: _finite(text) / 1e3, "a number of milliseconds", "5 or 0.5", lambda value: f"{1e3 * value:g}"
+)
+GIBIBYTES = Typed(lambda text: _finite(text) * GIB, "a number of GiB", "16", lambda value: f"{value / GIB:g}")
 NUMBER = Typed(_finite, "a number", "0.5 or 1e-3")
 # Without a unit: the metric is another option, and by itself a loss, which has no percent.
 TARGET = Typed(_finite, "a number", "0.92 (an accuracy of 92 % is --target 0.92 --metric accuracy)")

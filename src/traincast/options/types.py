@@ -159,6 +159,7 @@ _RULES: dict[str, Callable[[Any], Any]] = {
     "Path": _only(lambda value: isinstance(value, os.PathLike) and _can_be_written(os.fspath(value))),
     "Callable": _only(callable),
     "Progress": _only(callable),
+    "Policy": _only(lambda value: not isinstance(value, str) and hasattr(value, "decide")),  # a protocol has no class
     "Mapping": _only(lambda value: isinstance(value, Mapping)),
     "dict": _only(lambda value: isinstance(value, Mapping)),
 }
@@ -171,12 +172,22 @@ _WORDS = {
     "Path": "a path",
     "Callable": "a function",
     "Progress": "a function",
+    "Machines": "Machines",
+    "Policy": "a policy",
     "Mapping": "a dictionary",
     "dict": "a dictionary",
     "Log": "a log",
 }
 
-_PLURALS = {"int": "whole numbers", "float": "numbers", "str": "texts", "Path": "paths", "Log": "logs"}
+
+_PLURALS = {
+    "int": "whole numbers",
+    "float": "numbers",
+    "str": "texts",
+    "Path": "paths",
+    "Log": "logs",
+    "Policy": "policies",
+}
 
 
 def _words(kind: str) -> str:

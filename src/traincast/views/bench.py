@@ -9,6 +9,7 @@ from traincast.report.document import Document
 from traincast.report.table import Column, Table
 
 if TYPE_CHECKING:
+    from traincast.api.benchmarks import BenchRun
     from traincast.api.layer_forecasts import LayerForecast
     from traincast.measurement.campaign import Progress
     from traincast.report.chart import Chart
@@ -21,13 +22,14 @@ _PREDICTED = (
 )
 
 
-def bench_document(what: str, store: Path, campaign: str, progress: Progress, *, has_charts: bool) -> Document:
+def document_of(run: BenchRun, *, with_charts: bool = True) -> Document:
     """Forecasts are made for a page or an image alone: each captures its layer."""
-    tables, charts, notes = _measured(store, campaign) if has_charts else ((), (), ())
+    progress = run.progress
+    tables, charts, notes = _measured(run.store, run.campaign) if with_charts else ((), (), ())
     if progress.n_failed:
-        notes = (*notes, "Those that failed are stored with the reason; --retry-failed does them again.")
+        notes = (*notes, "Failed rows are stored with the reason; --retry-failed repeats them.")
     return Document(
-        title=f"{progress.n_done:,} of {progress.n_tasks:,} {what} are in '{store}', campaign '{campaign}'",
+        title=f"{progress.n_done:,} of {progress.n_tasks:,} {run.what} are in '{run.store}', campaign '{run.campaign}'",
         tables=(_counts(progress), *tables),
         charts=charts,
         notes=notes,

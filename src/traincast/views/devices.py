@@ -11,6 +11,7 @@ from traincast.report.table import Column, Table
 from traincast.units import show_flop_per_s, show_usd
 
 if TYPE_CHECKING:
+    from traincast.api.listings import DeviceList, MachineList
     from traincast.hardware.device import Device
     from traincast.hardware.machines import Machine
 
@@ -28,13 +29,14 @@ _MACHINE = (
     Column(key="devices", header="devices", show="name"),
     Column(key="inside", header="inside", show="name"),
     Column(key="network", header="network", show="name"),
-    Column(key="price_usd_per_hour", header="an hour", show="usd"),
+    Column(key="price_usd_per_hour", header="per hour", show="usd"),
     Column(key="price_date", header="price of"),
 )
 
 
-def devices_document(found: Sequence[Device], *, n_known: int) -> Document:
-    """One row a device; the sources of the figures are in its JSON."""
+def devices_document(known: DeviceList) -> Document:
+    """One row per device; the sources of the figures are in its JSON."""
+    found = known.devices
     rows = tuple(
         (
             device.name,
@@ -47,12 +49,12 @@ def devices_document(found: Sequence[Device], *, n_known: int) -> Document:
         for device in found
     )
     notes = (
-        "Rates are dense peaks: fp32 without matrix units, 16 bit (fp16 or bf16) with them; '-' is none or not known. "
+        "Rates are dense peaks: fp32 without matrix units, 16 bit (fp16 or bf16) with them; '-' is none or unknown. "
         "--json has all figures with their sources.",
     )
     return Document(
         title="Devices",
-        subtitle=f"{len(found)} of {n_known} known",
+        subtitle=f"{len(found)} of {known.n_known} known",
         tables=(Table(title="Devices", columns=_DEVICE, rows=rows),),
         charts=_devices_chart(found),
         notes=notes if found else ("Nothing matches; 'traincast devices' without filters lists all.",),
@@ -88,8 +90,9 @@ def _devices_chart(found: Sequence[Device]) -> tuple[Chart, ...]:
     return (chart,) if series else ()
 
 
-def machines_document(found: Sequence[Machine], *, n_known: int) -> Document:
-    """One row a machine, whole."""
+def machines_document(known: MachineList) -> Document:
+    """One row per machine, rented as a whole."""
+    found = known.machines
     rows = tuple(
         (
             machine.name,
@@ -102,10 +105,10 @@ def machines_document(found: Sequence[Machine], *, n_known: int) -> Document:
         )
         for machine in found
     )
-    notes = ("Prices are on demand, of whole machines; '-' is not known. --json has regions and sources.",)
+    notes = ("Prices are on demand, for whole machines; '-' is unknown. --json has regions and sources.",)
     return Document(
         title="Machines",
-        subtitle=f"{len(found)} of {n_known} known",
+        subtitle=f"{len(found)} of {known.n_known} known",
         tables=(Table(title="Machines", columns=_MACHINE, rows=rows),),
         charts=_prices_chart(found),
         notes=notes if found else ("Nothing matches; 'traincast devices --machines' lists all.",),

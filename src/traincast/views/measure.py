@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from traincast.measurement.identity import STEP
 from traincast.report.chart import Chart, Series
 from traincast.report.document import Document
 from traincast.report.table import Column, Table
 from traincast.units import show_duration, show_percent, show_ratio, show_things
 
 if TYPE_CHECKING:
+    from traincast.api.model_measuring import ModelMeasurement
     from traincast.forecasting.forecast import Forecast
     from traincast.measurement.environment import Environment
     from traincast.measurement.epoch import EpochMeasurement
@@ -28,6 +30,14 @@ _FORECAST = (
     Column(key="forecast_s", header="forecast", show="duration"),
     Column(key="forecast_over_measured", header="forecast / measured", show="ratio"),
 )
+
+
+def document_of(answer: ModelMeasurement) -> Document:
+    """A step or an epoch, beside its forecast."""
+    measured = answer.measured
+    show: Any = step_document if answer.kind == STEP else epoch_document
+    document: Document = show(measured, answer.forecast, answer.no_forecast)
+    return document
 
 
 def step_document(measured: Measurement, forecast: Forecast | None, no_forecast: str = "") -> Document:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from traincast.api.measuring_together import TogetherMeasurement
 from traincast.forecasting.forecast import Forecast
 from traincast.measurement.environment import Environment
 from traincast.measurement.processes.link_result import AllReduceMeasurement
@@ -22,6 +23,15 @@ _WAYS = {
     "alone": "bare model, one process alone",
     "all_reduce": "gradients reduced, nothing else",
 }
+
+
+def document_of(answer: TogetherMeasurement) -> Document:
+    """The steps beside their forecast, the link, or both."""
+    if answer.steps is not None:
+        document = steps_document(answer.steps, answer.forecast, answer.no_forecast)
+        return document if answer.link is None else with_link(document, answer.link)
+    assert answer.link is not None
+    return link_document(answer.link)
 
 
 def steps_document(steps: ProcessesMeasurement, forecast: Forecast | None, no_forecast: str = "") -> Document:

@@ -11,6 +11,7 @@ from traincast.report.table import Column, Table
 from traincast.units import show_duration, show_things
 
 if TYPE_CHECKING:
+    from traincast.api.elastic import ElasticRun
     from traincast.launch.elastic_events import Event
     from traincast.launch.elastic_history import JobOutcome
 
@@ -30,8 +31,9 @@ _COLUMNS = (
 _MOST_NAMED = 14  # jobs that have colours of their own
 
 
-def document_of(jobs: Sequence[JobOutcome], *, policy: str, interval_s: float, restart_s: float) -> Document:
-    """One row a job; moments count from the first start of the scheduler."""
+def document_of(run: ElasticRun) -> Document:
+    """One row per job; times count from the first start of the scheduler."""
+    jobs = run.jobs
     rows = tuple(
         (
             job.name,
@@ -47,13 +49,13 @@ def document_of(jobs: Sequence[JobOutcome], *, policy: str, interval_s: float, r
         for job in jobs
     )
     return Document(
-        title=f"{show_things(len(jobs), 'job')} under {policy}",
-        subtitle=f"a decision every {show_duration(interval_s)}, on CPUs of a Ray cluster",
+        title=f"{show_things(len(jobs), 'job')} under {run.policy}",
+        subtitle=f"a decision every {show_duration(run.interval_s)}, on CPUs of a Ray cluster",
         tables=(Table(title="Predicted beside actual", columns=_COLUMNS, rows=rows),),
         charts=(_completion_chart(jobs), _devices_chart(jobs)),
         notes=(
-            f"Assumed: a start takes {show_duration(restart_s)}; steps take what is forecast for this machine, until "
-            "the first ones were seen.",
+            f"Assumed: a start takes {show_duration(run.restart_s)}; steps take what is forecast for this machine, "
+            "until the first ones are measured.",
             *(f"{job.name} was given up: {job.error}" for job in jobs if job.error),
         ),
     )

@@ -29,7 +29,7 @@ _N_SLOWEST = 5
 
 
 def document_of(comparison: Comparison, *, with_charts: bool = True) -> Document:
-    """One row a policy. The jobs and charts are those of the first seed."""
+    """One row per policy. The jobs and charts are those of the first seed."""
     outcomes = comparison.outcomes
     first = outcomes[0].schedule
     columns = (*_COLUMNS[:2], *_SPREAD, *_COLUMNS[2:]) if comparison.n_seeds > 1 else _COLUMNS

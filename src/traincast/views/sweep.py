@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from traincast.report.document import Document
 from traincast.report.table import Cell, Column, Table
+from traincast.units import show_duration
 from traincast.views.sweep_charts import (
     batch_charts,
     beside_chart,
@@ -18,6 +19,7 @@ from traincast.views.sweep_charts import (
 )
 
 if TYPE_CHECKING:
+    from traincast.api.model_sweep import ModelSweep
     from traincast.forecasting.forecast import Forecast
     from traincast.measurement.epoch import EpochMeasurement
     from traincast.measurement.measured import Measurement
@@ -44,6 +46,26 @@ _TITLES = {
     "precision": "by precision",
     "compile": "eager and compiled",
 }
+
+
+def document_of(answer: ModelSweep) -> Document:
+    """One row per batch size, worker count, optimizer or variant, beside its forecast."""
+    sweep: Any = answer.sweep  # of which kind, `what` says
+    if answer.what == "workers":
+        return workers_document(sweep)
+    if answer.what == "batch":
+        return batch_document(sweep, answer.forecasts, answer.no_forecast)
+    if answer.what == "optimizers":
+        return optimizers_document(sweep, answer.forecasts, answer.no_forecast)
+    return variants_document(sweep, answer.forecasts, answer.elsewhere, answer.no_forecast)
+
+
+def line_of(row: Any) -> str:
+    """A row as it comes."""
+    found = row.to_dict()
+    name = next(str(found[key]) for key in ("batch_size", "n_workers", "optimizer", "label") if key in found)
+    took = found.get("step_s") or found.get("batch_s")
+    return f"{name}: {found.get('status') or 'not measured' if took is None else show_duration(took)}"
 
 
 def batch_document(sweep: BatchSweep, forecasts: Mapping[int, Forecast], no_forecast: str = "") -> Document:

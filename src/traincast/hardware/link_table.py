@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.resources
 import re
 from dataclasses import replace
 from functools import lru_cache
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from traincast.errors import InputError, close_names
 from traincast.hardware.device_table import name_key
 from traincast.hardware.link import Link
+from traincast.report.small_files import shipped_rows
 from traincast.units import GIGA, MEGA, TERA
 
 if TYPE_CHECKING:
@@ -49,11 +49,7 @@ _LEAST_ON_A_BOARD = 8  # fewer are joined by bridges, which people may not have 
 @lru_cache(maxsize=1)
 def all_links() -> tuple[Link, ...]:
     """The table that ships with traincast, in its own order."""
-    import csv
-    import io
-
-    text = importlib.resources.files("traincast").joinpath("data/links.csv").read_text(encoding="utf-8")
-    return tuple(_link(row) for row in csv.DictReader(io.StringIO(text, newline="")))
+    return tuple(_link(row) for row in shipped_rows("links.csv"))
 
 
 def find_link(text: str) -> Link:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.resources
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from traincast.hardware.host import THIS_MACHINE
 from traincast.hardware.link_table import find_link, link_inside
 from traincast.hardware.place_text import read_place
 from traincast.hardware.this_machine import read_cpu_profile
+from traincast.report.small_files import shipped_rows
 from traincast.units import GIGA
 
 if TYPE_CHECKING:
@@ -136,11 +136,7 @@ def _check_one(name: str) -> None:
 
 @lru_cache(maxsize=1)
 def _rows() -> tuple[dict[str, str], ...]:
-    import csv
-    import io
-
-    text = importlib.resources.files("traincast").joinpath("data/machines.csv").read_text(encoding="utf-8")
-    return tuple(csv.DictReader(io.StringIO(text, newline="")))
+    return shipped_rows("machines.csv")
 
 
 @lru_cache(maxsize=1)

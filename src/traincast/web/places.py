@@ -59,13 +59,16 @@ def place_to_scale(text: str) -> str:
 def _known(name: str) -> tuple[str, int]:
     """The table's own name, and the devices that it stands for."""
     from traincast.hardware.catalog import all_devices, find_device
+    from traincast.hardware.device_table import name_key
     from traincast.hardware.machines import all_machines, machine_named
+    from traincast.hardware.this_machine import THIS_GPU
 
     machine = machine_named(name)
     if machine is not None:
         return machine.name, machine.n_devices
     try:
-        return find_device(name).name, 1
+        if name_key(name) != name_key(THIS_GPU):  # a profile on this machine's disk
+            return find_device(name).name, 1
     except UnknownDeviceError as error:
         if not str(error).startswith("No device"):  # it could mean several, and the error names them
             raise

@@ -124,7 +124,7 @@ def test_a_page_with_the_chart_is_written(capsys, tmp_path):
         (["--batch-sizes", "many"], "--batch-sizes 'many' is not a range"),
         (["--confidence", "0.2"], "A confidence is from 0.5 to below 1, not 0.2."),
         (["--confidence", "90"], "--confidence '90' is not a share: write 90% or 0.9."),
-        (["--prices", "nowhere.csv"], "The prices of 'nowhere.csv' cannot be read"),
+        (["--prices", "nowhere.csv"], "Price file 'nowhere.csv' cannot be read"),
         (["--target-accuracy", "0.9"], "A target and a curve go together"),
         (["--as", "sky", "--json"], "--as prints a job and --json the plan: leave one of them out."),
         (["--as", "kubernetes"], "A plan cannot be written as 'kubernetes'."),

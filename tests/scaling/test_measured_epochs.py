@@ -120,9 +120,9 @@ class TestReading:
             read_measured(table(tmp_path, "batch,gpus,epoch_s,iterations\n32,1,38,1000\n"), n_samples=N_SAMPLES)
 
     def test_a_file_that_is_not_there(self, tmp_path):
-        with pytest.raises(InputError, match="There is no file"):
+        with pytest.raises(InputError, match="cannot be read: No such file"):
             read_measured(tmp_path / "none.csv")
-        with pytest.raises(InputError, match="cannot be read as a text file"):
+        with pytest.raises(InputError, match="cannot be read: Is a directory"):
             read_measured(tmp_path)
 
 

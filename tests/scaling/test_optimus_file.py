@@ -40,9 +40,9 @@ def test_a_wrong_file_is_said_with_its_line(tmp_path, text, words):
 
 
 def test_a_file_that_cannot_be_read_is_said(tmp_path):
-    with pytest.raises(InputError, match="There is no file"):
+    with pytest.raises(InputError, match="cannot be read: No such file"):
         read_speeds(tmp_path / "none.csv")
     binary = tmp_path / "speeds.csv"
     binary.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match="cannot be read as a text file"):
+    with pytest.raises(FileFormatError, match="is not UTF-8 text"):
         read_speeds(binary)

@@ -6,8 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traincast.errors import InputError
+from traincast.errors import InputError, UnknownDeviceError
 from traincast.forecasting.place import find_place
+from traincast.hardware.catalog import find_device
+from traincast.hardware.device_table import device_toml
+from traincast.hardware.this_machine import profile_path
 from traincast.web.places import device_of, place_of, place_to_scale
 
 _PIECES = st.sampled_from(
@@ -48,6 +51,23 @@ def test_a_name_that_is_not_known_is_told_what_is_near(text, words):
     with pytest.raises(InputError, match=re.escape(words)) as raised:
         place_of(text)
     assert "--devices" not in str(raised.value)  # which is for those who type commands
+
+
+def test_the_profile_of_this_machines_gpu_is_not_for_whoever_reaches_the_page(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRAINCAST_HOME", str(tmp_path))
+    profile_path(of_gpu=True).write_text(device_toml(find_device("T4")))
+    assert find_device("this-gpu").name == "T4"
+    with pytest.raises(UnknownDeviceError, match="No device or machine named 'this-GPU'"):
+        place_of("this-GPU")
+
+
+def test_a_count_that_cannot_be_is_told_as_one():
+    with pytest.raises(InputError, match="'0xT4': the number of devices should be a whole number from 1"):
+        place_of("0xT4")
+    with pytest.raises(InputError, match="'99999xT4' has 99,999 devices: the page answers from 1 to 512"):
+        place_of("99999xT4")
+    with pytest.raises(InputError, match="is no place"):
+        place_of("3 of T4")
 
 
 def test_a_machine_stands_for_its_device_where_one_is_asked_for():

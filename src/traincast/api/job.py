@@ -6,7 +6,6 @@ docs/job.schema.json.
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,12 +14,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic_core import ErrorDetails
 
 from traincast.api.forecasts import forecasts
-from traincast.errors import FileFormatError, InputError, close_names
+from traincast.errors import FileFormatError, close_names
 from traincast.options.fields import field_of
 from traincast.options.option import Declared, declared
 from traincast.planning.gates import Gates
-from traincast.report.input_files import regular
-from traincast.report.parsing import parse_toml
+from traincast.report.small_files import read_toml
 
 if TYPE_CHECKING:
     from traincast.forecasting.forecast import Forecast
@@ -120,17 +118,7 @@ def _values(table: Any) -> dict[str, Any]:
 def read_job(path: str | Path) -> Job:
     """The job of a TOML file; what is wrong with it is one sentence that names the key."""
     where = f"Job file '{path}'"
-    try:
-        content = parse_toml(regular(Path(path)).read_text(encoding="utf-8-sig"))
-    except UnicodeDecodeError:
-        raise FileFormatError(f"{where} is not UTF-8 text.") from None
-    except tomllib.TOMLDecodeError as error:
-        raise FileFormatError(f"{where} is not TOML: {str(error).rstrip('.')}.") from None
-    except OSError as error:
-        raise InputError(f"{where} cannot be read: {error.strerror}.") from None
-    except ValueError as error:  # a path with a null character
-        raise InputError(f"{where} cannot be read: {error}.") from None
-    return job_of(content, where)
+    return job_of(read_toml(path, where), where)
 
 
 def answer_job(path: str | Path) -> tuple[Forecast, ...]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from traincast.api.forecasts import forecasts
 from traincast.errors import FileFormatError, InputError
+from traincast.hardware.place_text import read_place
 from traincast.options.option import declared
 from traincast.planning.gates import Gates, gates_of
 from traincast.report.input_files import regular
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from traincast.cli.command import CommandLine
 
 _FILES = ("devices", "curve")
-_PLACE_FILE = re.compile(r"(?P<part>[0-9]+\s+of\s+)?(?P<file>.+\.toml)", re.IGNORECASE)  # 'own.toml', '3 of own.toml'
 _ONE_ANSWER = ("region", "grid_g_per_kwh")  # two ways to answer one question: what is typed replaces both
 
 
@@ -106,8 +105,9 @@ def _absolute(name: str, value: Any) -> str:
     """A file that an option names is the one that the user sees: of today, and beside the user."""
     if name in _FILES:
         return str(Path(value).resolve())
-    place = _PLACE_FILE.fullmatch(str(value)) if name == "on" else None
-    return str(value) if place is None else f"{place['part'] or ''}{Path(place['file']).resolve()}"
+    if name != "on" or not (place := read_place(str(value))).is_file:
+        return str(value)
+    return str(replace(place, name=str(Path(place.name).resolve())))
 
 
 def _check_whole(options: Mapping[str, Any]) -> None:
@@ -115,7 +115,7 @@ def _check_whole(options: Mapping[str, Any]) -> None:
         if not options[name]:
             raise InputError(f"Missing option '{flag}': a forecast needs a place and a batch size, or a job file.")
     for place in options["on"]:
-        if "," in place and _PLACE_FILE.fullmatch(place) is None:
+        if "," in place and not read_place(place).is_file:
             several = " ".join(f"--on {one.strip()}" for one in place.split(","))
             raise InputError(f"--on '{place}' is not one place: name several as {several}.")
 

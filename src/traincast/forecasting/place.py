@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from traincast.errors import UnknownDeviceError
 from traincast.hardware.catalog import find_device
 from traincast.hardware.host import THIS_MACHINE
+from traincast.hardware.place_text import read_place
 from traincast.hardware.this_machine import read_profile
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from traincast.hardware.device import Device
 
 _GENERIC = "generic-cpu"
-_ONE_DEVICE = re.compile(r"(?:1\s*x\s*)?(?P<name>[^@]+)", re.IGNORECASE)
-_COUNTED = re.compile(r"[-+0-9.]+\s*(?:x|of\s)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +44,10 @@ def find_place(on: str | Cluster, *, devices_file: str | Path | None = None) -> 
             f"{device.name}, a guess."
         )
         return Place(device, warnings=(assumed,))
-    one = _ONE_DEVICE.fullmatch(words)
-    if one is not None and not _COUNTED.match(one["name"]):
+    text = read_place(words)
+    if text.name and replace(text, counts=()).is_name and text.counts in ((), ("1",)):
         try:
-            return Place(find_device(one["name"], devices_file=devices_file))
+            return Place(find_device(text.name, devices_file=devices_file))
         except UnknownDeviceError:
             pass  # a machine, a file, or a name that only the table of machines can answer
     from traincast.hardware.cluster_text import find_cluster

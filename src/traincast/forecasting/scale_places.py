@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -13,11 +12,11 @@ from traincast.hardware.cluster import Cluster, check_count
 from traincast.hardware.cluster_text import find_cluster
 from traincast.hardware.host import THIS_MACHINE
 from traincast.hardware.machines import machine_named
+from traincast.hardware.place_text import read_place
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-_COUNTED = re.compile(r"[-+0-9.]+\s*(?:x|of\s)", re.IGNORECASE)
 _USUAL_COUNTS = (1, 2, 4, 8)
 
 
@@ -87,5 +86,4 @@ def _checked(counts: Sequence[int]) -> tuple[int, ...]:
 
 def _says_more_than_a_device(words: str) -> bool:
     """A number, a link, a file or the name of a machine."""
-    is_cluster = _COUNTED.match(words) or "@" in words or words.lower().endswith(".toml")
-    return bool(is_cluster) or machine_named(words) is not None
+    return not read_place(words).is_name or machine_named(words) is not None

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math
 import numbers
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from traincast.errors import InputError
+from traincast.hardware.place_text import split_part
 
 if TYPE_CHECKING:
     from traincast.hardware.device import Device
     from traincast.hardware.link import Link
-
-_PART = re.compile(r"(?P<n>[0-9]{1,9}) of (?P<whole>.+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +87,9 @@ class Cluster:
         return replace(self, placement=placement, name=whole if n_devices == n_all else f"{n_devices} of {whole}")
 
     def _whole_name(self, n_all: int) -> str:
-        part = _PART.fullmatch(self.name)
-        return part["whole"] if part and int(part["n"]) == self.n_devices < n_all else self.name
+        part = split_part(self.name)
+        is_part = part is not None and part[0] == str(self.n_devices) and self.n_devices < n_all
+        return part[1] if part and is_part else self.name
 
 
 def check_count(n: object, what: str) -> None:

@@ -12,8 +12,7 @@ from traincast.hardware.catalog import find_device
 from traincast.hardware.cluster import Cluster
 from traincast.hardware.link import Link
 from traincast.hardware.link_table import find_link, find_link_inside, link_inside
-from traincast.report.input_files import regular
-from traincast.report.parsing import parse_toml
+from traincast.report.small_files import read_toml
 from traincast.units import GIGA, MEGA
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ def read_cluster_file(
     words, or a table of its own with gb_per_s (gigabytes, one direction), latency_us and achievable.
     """
     where = f"Cluster file '{path}'"
-    content = _content(Path(path), where)
+    content = read_toml(path, where)
     _check(content, _CLUSTER, ("device", "devices_per_node"), where)
     n_nodes, n_devices = content.get("n_nodes", 1), content["devices_per_node"]
     for key, n in (("n_nodes", n_nodes), ("devices_per_node", n_devices)):
@@ -99,21 +98,6 @@ def _day(content: Mapping[str, Any], where: str) -> str:
     from traincast.hardware.price_day import price_day
 
     return price_day(content["price_date"], f"{where}: price_date")
-
-
-def _content(path: Path, where: str) -> dict[str, Any]:
-    import tomllib
-
-    try:
-        return parse_toml(regular(path).read_text(encoding="utf-8-sig"))
-    except UnicodeDecodeError:
-        raise FileFormatError(f"{where} is not UTF-8 text.") from None
-    except OSError as error:
-        raise InputError(f"{where} cannot be read: {error.strerror}.") from None
-    except tomllib.TOMLDecodeError as error:
-        raise FileFormatError(f"{where} is not TOML: {str(error).rstrip('.')}.") from None
-    except ValueError as error:  # a path with a null character
-        raise InputError(f"{where} cannot be read: {error}.") from None
 
 
 def _check(table: Mapping[str, Any], known: Mapping[str, str], required: tuple[str, ...], where: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from traincast.hardware.cluster import Cluster
 from traincast.hardware.host import THIS_MACHINE
 from traincast.hardware.link_table import find_link, find_link_inside, link_inside
 from traincast.hardware.machines import close_machines, machine_named
+from traincast.hardware.place_text import PlaceText, read_place, split_part, whole_number
 from traincast.hardware.this_machine import read_shared_profile
 from traincast.hardware.usual_nodes import NODE, is_more_than_a_node, usual_nodes
 
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from traincast.hardware.link import Link
     from traincast.hardware.machines import Machine
 
-_COUNTED = re.compile(r"(?P<n>[-+]?[0-9]+(?:\.[0-9]*)?)\s*x\s*(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
-_PART = re.compile(r"(?P<n>[-+]?[0-9]+(?:\.[0-9]*)?)\s+of\s+(?P<rest>.+)", re.IGNORECASE | re.DOTALL)
-_MOST = 1_000_000
-
 
 def find_cluster(text: str, *, devices_file: str | Path | None = None, link: str | None = None) -> Cluster:
     """The cluster that the words mean; `link` replaces what joins the devices of a node.
@@ -34,48 +30,37 @@ def find_cluster(text: str, *, devices_file: str | Path | None = None, link: str
     """
     words = text.strip()
     inside = None if link is None else find_link_inside(link)
-    part = _PART.fullmatch(words)
+    part = split_part(words)
     if part is not None:
-        n_devices = _count(part["n"], "devices", words)
-        return find_cluster(part["rest"], devices_file=devices_file, link=link).take(n_devices)
-    if words.lower().endswith(".toml"):
+        n_devices = whole_number(part[0], "devices", words)
+        return find_cluster(part[1], devices_file=devices_file, link=link).take(n_devices)
+    place = read_place(words)
+    if place.is_file:
         from traincast.hardware.cluster_file import read_cluster_file
 
-        return read_cluster_file(words, devices_file=devices_file, inside=inside)
-    left, at, right = words.partition("@")
-    what, counts = _counted(left.strip(), words)
-    between = find_link(right) if at else None
-    if what.lower() == THIS_MACHINE:
+        return read_cluster_file(place.name, devices_file=devices_file, inside=inside)
+    place = place.named(lambda name: machine_named(name) is not None)
+    machine = machine_named(place.name)
+    counts = _counts(place, words, of_machines=machine is not None)
+    between = None if place.link is None else find_link(place.link)
+    if place.name.lower() == THIS_MACHINE:
         device, joined = read_shared_profile(counts[-1] if counts else 1)
         return _of_devices(words, device, counts, inside or joined, between)
-    machine = machine_named(what)
     if machine is None:
-        return _of_devices(words, _device(what, devices_file), counts, inside, between)
+        return _of_devices(words, _device(place.name, devices_file), counts, inside, between)
     cluster = _of_machines(words, machine, counts, between, devices_file)
     return cluster if inside is None else replace(cluster, inside=inside)
 
 
-def _counted(left: str, text: str) -> tuple[str, tuple[int, ...]]:
-    """What is counted, and the numbers before it from the left. '8x_H200-SXM_SECURE' is a name, not eight of one."""
-    digits = []
-    while machine_named(left) is None and (counted := _COUNTED.fullmatch(left)) is not None:
-        digits.append(counted["n"])
-        left = counted["rest"].strip()
-    if not left:
+def _counts(place: PlaceText, text: str, *, of_machines: bool) -> tuple[int, ...]:
+    """The numbers before a name from the left: of nodes, of devices, or of nodes and the devices of each."""
+    if not place.name:
         raise InputError(f"'{text}' names no device: write 'T4', '4xT4' or '2x4xT4@50Gb/s'.")
-    if len(digits) > 2:
-        raise InputError(f"'{text}' has {len(digits)} numbers: write nodes x devices a node, as in '2x4xT4@50Gb/s'.")
-    kinds = (
-        ("nodes", "devices a node") if len(digits) == 2 else ("devices" if machine_named(left) is None else "nodes",)
-    )
-    return left, tuple(_count(n, kind, text) for n, kind in zip(digits, kinds, strict=False))
-
-
-def _count(digits: str, what: str, text: str) -> int:
-    number = float(digits)
-    if not number.is_integer() or not 1 <= number <= _MOST:
-        raise InputError(f"'{text}': the number of {what} should be a whole number from 1 to {_MOST:,}, not {digits}.")
-    return int(number)
+    n = len(place.counts)
+    if n > 2:
+        raise InputError(f"'{text}' has {n} numbers: write nodes x devices a node, as in '2x4xT4@50Gb/s'.")
+    kinds = ("nodes", "devices a node") if n == 2 else ("nodes" if of_machines else "devices",)
+    return tuple(whole_number(digits, kind, text) for digits, kind in zip(place.counts, kinds, strict=False))
 
 
 def _of_devices(

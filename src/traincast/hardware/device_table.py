@@ -7,8 +7,6 @@ likely a misspelt one than a remark.
 
 from __future__ import annotations
 
-import importlib.resources
-import io
 import json
 import math
 import re
@@ -19,8 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from traincast.errors import FileFormatError, InputError, close_names
 from traincast.hardware.device import MAY_BE_ZERO, Device
-from traincast.report.input_files import regular
-from traincast.report.parsing import parse_toml
+from traincast.report.small_files import csv_lines, read_text, shipped_text, toml_of
 from traincast.units import GIB, GIGA, MEGA, MIB, TERA
 
 if TYPE_CHECKING:
@@ -82,8 +79,7 @@ _IN_BYTES = ("memory_bytes", "l2_bytes")
 @lru_cache(maxsize=1)
 def builtin_devices() -> tuple[Device, ...]:
     """The table that ships with traincast, in its own order."""
-    text = importlib.resources.files("traincast").joinpath("data/devices.csv").read_text(encoding="utf-8")
-    return tuple(_device(row, where) for where, row in _csv_rows(text, "devices.csv"))
+    return tuple(_device(row, where) for where, row in _csv_rows(shipped_text("devices.csv"), "devices.csv"))
 
 
 def read_device_file(path: str | Path) -> tuple[Device, ...]:
@@ -96,12 +92,7 @@ def read_device_file(path: str | Path) -> tuple[Device, ...]:
     readers = {".csv": _csv_rows, ".toml": _toml_rows}
     if path.suffix.lower() not in readers:
         raise FileFormatError(f"Device file '{path}' should end in .csv or .toml.")
-    try:
-        text = regular(path).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise FileFormatError(f"Device file '{path}' is not UTF-8 text.") from None
-    except OSError as error:
-        raise InputError(f"Device file '{path}' cannot be read: {error.strerror}.") from None
+    text = read_text(path, f"Device file '{path}'")
     devices = []
     taken: set[str] = set()
     for where, row in readers[path.suffix.lower()](text, str(path)):
@@ -130,31 +121,21 @@ def name_key(name: str) -> str:
 
 def _csv_rows(text: str, file: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Each row with the words that name it in an error."""
-    import csv
-
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    try:
-        header = [column.strip() for column in next(reader, [])]
-        if len(set(header)) < len(header):
-            raise FileFormatError(f"Device file '{file}' names a column twice in its header.")
-        for number, cells in enumerate((row for row in reader if any(row)), start=1):
-            row = dict(zip(header, cells, strict=False))
-            where = _where(file, number, row)
-            if len(cells) != len(header):
-                raise FileFormatError(f"{where} has {len(cells)} cells where the header has {len(header)}.")
-            yield where, row
-    except csv.Error as error:
-        raise FileFormatError(f"Device file '{file}' is not a CSV table: {error}.") from None
+    lines = csv_lines(text, f"Device file '{file}'")
+    header = [column.strip() for column in next(lines, (0, []))[1]]
+    if len(set(header)) < len(header):
+        raise FileFormatError(f"Device file '{file}' names a column twice in its header.")
+    for number, (_, cells) in enumerate(lines, start=1):
+        row = dict(zip(header, cells, strict=False))
+        where = _where(file, number, row)
+        if len(cells) != len(header):
+            raise FileFormatError(f"{where} has {len(cells)} cells where the header has {len(header)}.")
+        yield where, row
 
 
 def _toml_rows(text: str, file: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Each [[device]] table with the words that name it in an error."""
-    import tomllib
-
-    try:
-        content = parse_toml(text)
-    except tomllib.TOMLDecodeError as error:
-        raise FileFormatError(f"Device file '{file}' is not TOML: {str(error).rstrip('.')}.") from None
+    content = toml_of(text, f"Device file '{file}'")
     rows = content.pop("device", [])
     if content or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise FileFormatError(f"Device file '{file}' should hold [[device]] tables and nothing else.")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.resources
 import math
 from dataclasses import dataclass
 from functools import lru_cache
 
 from traincast.errors import InputError, close_names
+from traincast.report.small_files import shipped_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,10 +29,6 @@ class Grid:
 @lru_cache(maxsize=1)
 def all_grids() -> tuple[Grid, ...]:
     """The table that ships with traincast, in its own order."""
-    import csv
-    import io
-
-    text = importlib.resources.files("traincast").joinpath("data/grid_factors.csv").read_text(encoding="utf-8")
     return tuple(
         Grid(
             name=row["name"],
@@ -42,7 +38,7 @@ def all_grids() -> tuple[Grid, ...]:
             source=row["source"],
             aliases=tuple(alias for alias in row["aliases"].split(";") if alias),
         )
-        for row in csv.DictReader(io.StringIO(text, newline=""))
+        for row in shipped_rows("grid_factors.csv")
     )
 
 

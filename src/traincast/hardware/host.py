@@ -6,7 +6,6 @@ into the user's own profile.
 
 from __future__ import annotations
 
-import importlib.resources
 import math
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from traincast.errors import FileFormatError, InputError, close_names
 from traincast.report.input_files import regular
 from traincast.report.parsing import parse_toml
+from traincast.report.small_files import shipped_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,11 +54,7 @@ class Host:
 @lru_cache(maxsize=1)
 def all_hosts() -> tuple[Host, ...]:
     """The profiles that ship with traincast."""
-    import csv
-    import io
-
-    text = importlib.resources.files("traincast").joinpath("data/hosts.csv").read_text(encoding="utf-8")
-    return tuple(_host(row, "hosts.csv") for row in csv.DictReader(io.StringIO(text, newline="")))
+    return tuple(_host(row, "hosts.csv") for row in shipped_rows("hosts.csv"))
 
 
 def find_host(name: str) -> Host:

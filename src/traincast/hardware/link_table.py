@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.resources
 import re
 from dataclasses import replace
 from functools import lru_cache
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from traincast.errors import InputError, close_names
 from traincast.hardware.device_table import name_key
 from traincast.hardware.link import Link
+from traincast.report.small_files import shipped_rows
 from traincast.units import GIGA, MEGA, TERA
 
 if TYPE_CHECKING:
@@ -49,11 +49,7 @@ _LEAST_ON_A_BOARD = 8  # fewer are joined by bridges, which people may not have 
 @lru_cache(maxsize=1)
 def all_links() -> tuple[Link, ...]:
     """The table that ships with traincast, in its own order."""
-    import csv
-    import io
-
-    text = importlib.resources.files("traincast").joinpath("data/links.csv").read_text(encoding="utf-8")
-    return tuple(_link(row) for row in csv.DictReader(io.StringIO(text, newline="")))
+    return tuple(_link(row) for row in shipped_rows("links.csv"))
 
 
 def find_link(text: str) -> Link:
@@ -62,12 +58,13 @@ def find_link(text: str) -> Link:
     A small b is a bit and a capital B a byte. What a plain rate reaches is a guess, and its notes say so.
     """
     words = text.strip()
-    rows = {_key(link.name): link for link in all_links()}
-    if _key(words) in rows:
-        return rows[_key(words)]
+    rows = _by_key()
+    row = rows.get(_key(words))
+    if row is not None:
+        return row
     several = _SEVERAL.fullmatch(words)
-    if several is not None and _key(several["name"]) in rows:
-        return _several(int(several["n"]), rows[_key(several["name"])], words)
+    if several is not None and (row := rows.get(_key(several["name"]))) is not None:
+        return _several(int(several["n"]), row, words)
     rate = _RATE.fullmatch(words)
     if rate is not None:
         return _plain(words, rate)
@@ -100,7 +97,7 @@ def link_inside(device: Device, n_devices: int) -> Link:
         name = _NVLINK_OF_ARCH.get(device.arch)
     else:
         nvlink, name = 0, f"PCIe{device.pcie_gen} x16"
-    row = {link.name: link for link in all_links()}.get(name or "")
+    row = _by_key().get(_key(name)) if name else None
     if row is not None and n_devices > 1 and _CONSUMER.match(device.name):
         return _through_host(row, n_devices)
     if row is not None:
@@ -111,6 +108,11 @@ def link_inside(device: Device, n_devices: int) -> Link:
             "(such as 'PCIe4 x16'), or give pcie_gen in your device file."
         )
     return Link(name="none", bytes_per_s=device.memory_bytes_per_s, latency_s=0, achievable=1, notes="not used")
+
+
+@lru_cache(maxsize=1)
+def _by_key() -> dict[str, Link]:
+    return {_key(link.name): link for link in all_links()}
 
 
 def _is_wired(device: Device) -> bool:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.resources
-import re
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from traincast.errors import InputError, close_names
@@ -14,7 +12,9 @@ from traincast.hardware.cluster import Cluster, check_count
 from traincast.hardware.device_table import name_key
 from traincast.hardware.host import THIS_MACHINE
 from traincast.hardware.link_table import find_link, link_inside
+from traincast.hardware.place_text import read_place
 from traincast.hardware.this_machine import read_cpu_profile
+from traincast.report.small_files import shipped_rows
 from traincast.units import GIGA
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from traincast.hardware.device import Device
     from traincast.hardware.link import Link
-
-_SEVERAL = re.compile(r"(?P<count>\d+)\s*x\s*(?P<device>[A-Za-z][^@]*)")  # 8xT4, but not the machine 8x_T4_SECURE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,11 +73,7 @@ class Machine:
 @lru_cache(maxsize=1)
 def all_machines() -> tuple[Machine, ...]:
     """The table that ships with traincast, in its own order."""
-    import csv
-    import io
-
-    text = importlib.resources.files("traincast").joinpath("data/machines.csv").read_text(encoding="utf-8")
-    return tuple(_machine(row) for row in csv.DictReader(io.StringIO(text, newline="")))
+    return tuple(map(_machine_at, range(len(_rows()))))
 
 
 def matching_machines(text: str) -> tuple[Machine, ...]:
@@ -112,20 +106,17 @@ def close_machines(name: str, others: Iterable[str] = ()) -> str:
 
 def machine_named(name: str) -> Machine | None:
     """As `find_machine`, but None for a name that no machine has."""
-    return _by_key().get(name_key(name))
+    n = _index().get(name_key(name))
+    return None if n is None else _machine_at(n)
 
 
 def find_single_device(name: str, *, devices_file: str | Path | None = None) -> Device:
     """The device of that name, or that of a machine which has one: for questions about one device."""
     if name_key(name) == name_key(THIS_MACHINE):
         return read_cpu_profile()
-    several = _SEVERAL.fullmatch(name.strip())
-    if several is not None and several["count"] != "1":
-        raise InputError(
-            f"'{name}' is {several['count']} devices, and this is a question about one: name '{several['device']}'."
-        )
     machine = machine_named(name)
     if machine is None:
+        _check_one(name)
         return find_device(name, devices_file=devices_file)
     if machine.n_devices > 1:
         raise InputError(
@@ -134,15 +125,39 @@ def find_single_device(name: str, *, devices_file: str | Path | None = None) -> 
     return find_device(machine.device, devices_file=devices_file)
 
 
+def _check_one(name: str) -> None:
+    place = read_place(name)
+    numbers = place.parts[:1] or place.counts
+    if place.name and numbers not in ((), ("1",)):
+        raise InputError(
+            f"'{name}' is {' x '.join(numbers)} devices, and this is a question about one: name '{place.name}'."
+        )
+
+
 @lru_cache(maxsize=1)
-def _by_key() -> dict[str, Machine]:
-    return {name_key(name): machine for machine in all_machines() for name in (machine.name, *machine.aliases)}
+def _rows() -> tuple[dict[str, str], ...]:
+    return shipped_rows("machines.csv")
+
+
+@lru_cache(maxsize=1)
+def _index() -> dict[str, int]:
+    """The row of each name and alias: to find one machine, the others need not be made."""
+    return {name_key(name): n for n, row in enumerate(_rows()) for name in (row["name"], *_aliases(row))}
+
+
+@cache
+def _machine_at(n: int) -> Machine:
+    return _machine(_rows()[n])
+
+
+def _aliases(row: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(alias for alias in row["aliases"].split(";") if alias)
 
 
 def _machine(row: Mapping[str, str]) -> Machine:
     return Machine(
         name=row["name"],
-        aliases=tuple(alias for alias in row["aliases"].split(";") if alias),
+        aliases=_aliases(row),
         provider=row["provider"],
         device=row["device"],
         n_devices=int(row["n_devices"]),

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from traincast.errors import FileFormatError, InputError, TraincastError
 from traincast.report.files import write_file
-from traincast.report.input_files import regular
+from traincast.report.small_files import read_text
 
 TABLE = Path(__file__).parents[1] / "data" / "machines.csv"
 _SKYPILOT = {"InstanceType", "Price", "SpotPrice", "Region"}
@@ -56,10 +56,7 @@ class Catalogue:
 
 def read_catalogue(path: str | Path) -> Catalogue:
     """Of SkyPilot or gpuhunt, by its columns."""
-    try:
-        text = regular(path).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"The catalogue '{path}' cannot be read: {error}.") from error
+    text = read_text(path, f"The catalogue '{path}'")
     reader = csv.DictReader(io.StringIO(text))
     columns = set(reader.fieldnames or ())
     if columns >= _SKYPILOT:

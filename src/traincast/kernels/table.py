@@ -6,7 +6,6 @@ devices; the table is built once a graph.
 
 from __future__ import annotations
 
-import weakref
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,6 +16,7 @@ from traincast.kernels.kernels_of import SIZES, Kernel, kernels_of
 from traincast.kernels.ways import Kinds, group_width
 from traincast.trace.graph import Floats, Graph, Ints
 from traincast.trace.kinds import OpKind, op_kinds
+from traincast.trace.once import once_per_graph
 
 # Sizes are read at these batch sizes and interpolated: exact for polynomials up to the square.
 _PROBES = np.array([2, 3, 5], dtype=np.int64)
@@ -66,17 +66,9 @@ class KernelTable:
         return total
 
 
-_known: weakref.WeakKeyDictionary[Graph, KernelTable] = weakref.WeakKeyDictionary()
-
-
+@once_per_graph
 def kernel_table(graph: Graph) -> KernelTable:
     """The table of a graph, built once."""
-    if graph not in _known:
-        _known[graph] = _build(graph)
-    return _known[graph]
-
-
-def _build(graph: Graph) -> KernelTable:
     kinds = op_kinds(graph)
     numbers: dict[tuple[object, ...], int] = {}
     distinct: list[Kernel] = []

@@ -7,7 +7,6 @@ at the op j for which it last had to wait. That needs a cumulative sum and a run
 
 from __future__ import annotations
 
-import weakref
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +15,7 @@ from traincast.hardware.host import Host
 from traincast.kernels.method import OpTimes
 from traincast.trace.graph import Floats, Graph, Ints, Phase
 from traincast.trace.kinds import OpKind, op_kinds
+from traincast.trace.once import once_per_graph
 
 _HOST_ONLY = (OpKind.VIEW, OpKind.ALLOCATION)
 _FORWARD, _BACKWARD, _OPTIMIZER, _VIEW = range(4)  # what a dispatch costs, in the order of `dispatch_s`
@@ -123,17 +123,8 @@ class _Ops:
     is_block_of: Floats  # one row a run, one column a phase
 
 
-_known: weakref.WeakKeyDictionary[Graph, _Ops] = weakref.WeakKeyDictionary()
-
-
+@once_per_graph
 def _ops(graph: Graph) -> _Ops:
-    known = _known.get(graph)
-    if known is None:
-        known = _known[graph] = _find_ops(graph)
-    return known
-
-
-def _find_ops(graph: Graph) -> _Ops:
     kinds = op_kinds(graph)
     dispatch = np.array([_FORWARD, _FORWARD, _BACKWARD, _OPTIMIZER])[graph.op_phase]
     dispatch[graph.op_recomputed == 1] = _FORWARD  # checkpointed modules run from Python again

@@ -6,7 +6,6 @@ chosen in the light of what others report; they are shown apart from the tracked
 
 from __future__ import annotations
 
-import weakref
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +14,7 @@ from traincast.hardware.device import Device
 from traincast.memory.timeline import Alive, alive_at
 from traincast.trace.graph import Graph, Ints
 from traincast.trace.kinds import OpKind, op_kinds
+from traincast.trace.once import once_per_graph
 from traincast.trace.traffic import tensor_bytes
 from traincast.units import MIB
 
@@ -68,15 +68,11 @@ def overhead_of(graph: Graph, batch_size: int, *, device: Device | None, alive: 
 
 def _convolution_workspace_bytes(graph: Graph, batch_size: int) -> int:
     """cuDNN's fast algorithms want scratch space of about the size of what a convolution writes: the largest one."""
-    if graph not in _written:
-        _written[graph] = _find_written(graph)
-    written = _written[graph]
+    written = _find_written(graph)
     return int(tensor_bytes(graph, np.array([batch_size]))[0, written].max()) if len(written) else 0
 
 
-_written: weakref.WeakKeyDictionary[Graph, Ints] = weakref.WeakKeyDictionary()
-
-
+@once_per_graph
 def _find_written(graph: Graph) -> Ints:
     """The first output of every convolution."""
     wanted = (OpKind.CONVOLUTION, OpKind.CONVOLUTION_BACKWARD)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import importlib.resources
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from traincast.errors import InputError, close_names
 from traincast.hardware.machines import Machine, all_machines
+from traincast.report.small_files import shipped_rows
 
 
 @lru_cache(maxsize=1)
@@ -23,8 +21,7 @@ def all_offers() -> tuple[Machine, ...]:
 @lru_cache(maxsize=1)
 def interruptions_per_day() -> Mapping[str, float]:
     """How often a provider takes a spot machine back: an assumption, by provider."""
-    text = importlib.resources.files("traincast").joinpath("data/interruptions.csv").read_text(encoding="utf-8")
-    return {row["provider"]: float(row["per_day"]) for row in csv.DictReader(io.StringIO(text))}
+    return {row["provider"]: float(row["per_day"]) for row in shipped_rows("interruptions.csv")}
 
 
 def offers_of(offers: Iterable[Machine], providers: Sequence[str]) -> tuple[Machine, ...]:

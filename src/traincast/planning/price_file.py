@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -13,7 +12,7 @@ from traincast.hardware.catalog import find_device
 from traincast.hardware.link_table import find_link, link_inside
 from traincast.hardware.machines import Machine, all_machines, machine_named
 from traincast.hardware.price_day import price_day
-from traincast.report.input_files import regular
+from traincast.report.small_files import csv_lines, read_text
 
 OWN = "own"  # the provider of machines that no table lists
 _COLUMNS = ("offer", "device", "n_devices", "usd_per_hour", "spot_usd_per_hour", "date", "network", "provider")
@@ -35,24 +34,15 @@ def read_prices(path: str | Path, *, devices_file: str | Path | None = None) -> 
 
 
 def _rows(path: Path) -> Iterable[tuple[str, Mapping[str, str]]]:
-    try:
-        text = regular(path).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise FileFormatError(f"'{path}' is not text in UTF-8: {_RIGHT}.") from None
-    except OSError as error:
-        raise InputError(f"The prices of '{path}' cannot be read: {error.strerror}.") from error
-    try:
-        table = list(csv.reader(text.splitlines(), strict=True))
-    except csv.Error as error:
-        raise FileFormatError(f"'{path}' is not a CSV file ({error}): {_RIGHT}.") from None
-    header = [cell.strip().lower() for cell in table[0]] if table else []
+    file = f"Price file '{path}'"
+    lines = csv_lines(read_text(path, file), file)
+    header = [cell.strip().lower() for cell in next(lines, (0, []))[1]]
     _check_header(header, path)
-    for number, cells in enumerate(table[1:], start=2):
-        if any(cell.strip() for cell in cells):
-            where = f"'{path}', line {number}"
-            if len(cells) != len(header):
-                raise FileFormatError(f"{where} has {len(cells)} cells where the header has {len(header)}.")
-            yield where, {name: cell.strip() for name, cell in zip(header, cells, strict=True)}
+    for number, cells in lines:
+        where = f"'{path}', line {number}"
+        if len(cells) != len(header):
+            raise FileFormatError(f"{where} has {len(cells)} cells where the header has {len(header)}.")
+        yield where, {name: cell.strip() for name, cell in zip(header, cells, strict=True)}
 
 
 def _check_header(header: list[str], path: Path) -> None:

@@ -6,13 +6,12 @@ writes has the size of the *residual stream* (samples x positions x width), whic
 
 from __future__ import annotations
 
-import weakref
-
 import numpy as np
 from numpy.typing import NDArray
 
 from traincast.trace.graph import Floats, Graph, Ints, Phase, StorageKind
 from traincast.trace.kinds import OpKind, op_kinds
+from traincast.trace.once import once_per_graph
 from traincast.trace.traffic import tensor_bytes
 
 Flags = NDArray[np.bool_]
@@ -22,18 +21,9 @@ _STATE = (StorageKind.WEIGHT, StorageKind.GRADIENT, StorageKind.OPTIMIZER_STATE)
 _PROBES = np.array([3, 7])  # sizes that agree at two batch sizes agree at all; no weight does by chance
 
 
-_known: weakref.WeakKeyDictionary[Graph, Ints] = weakref.WeakKeyDictionary()
-
-
+@once_per_graph
 def attention_outputs(graph: Graph) -> Ints:
     """What the attention of each block writes in the forward pass, one tensor a block; none: not a transformer."""
-    known = _known.get(graph)
-    if known is None:
-        known = _known[graph] = _find_outputs(graph)
-    return known
-
-
-def _find_outputs(graph: Graph) -> Ints:
     outputs = graph.op_outputs.rows()
     kinds = op_kinds(graph)
     forward = [op for op in range(graph.n_ops) if graph.op_phase[op] == Phase.FORWARD]

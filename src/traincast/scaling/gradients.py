@@ -7,12 +7,12 @@ closed by the gradient that fills it, so it may be larger.
 
 from __future__ import annotations
 
-import weakref
 from dataclasses import dataclass
 
 import numpy as np
 
 from traincast.trace.graph import Floats, Graph, Ints, Phase, StorageKind
+from traincast.trace.once import once_per_graph
 from traincast.trace.traffic import tensor_bytes
 
 FIRST_BUCKET_BYTES = 2**20
@@ -39,18 +39,9 @@ class Buckets:
     ready_op: Ints
 
 
-_known: weakref.WeakKeyDictionary[Graph, Gradients] = weakref.WeakKeyDictionary()
-
-
+@once_per_graph
 def gradients_of(graph: Graph) -> Gradients:
-    """The gradients of a lowered step, found once a graph. A step without a backward pass has none."""
-    known = _known.get(graph)
-    if known is None:
-        known = _known[graph] = _find(graph)
-    return known
-
-
-def _find(graph: Graph) -> Gradients:
+    """The gradients of a lowered step. A step without a backward pass has none."""
     outputs = graph.op_outputs
     op_of = np.repeat(np.arange(graph.n_ops), outputs.lengths)
     storage = graph.tensor_storage[outputs.values]

@@ -6,15 +6,14 @@ needed may hold anything.
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from traincast.errors import FileFormatError, InputError
-from traincast.report.input_files import regular
+from traincast.errors import FileFormatError
+from traincast.report.small_files import csv_lines, read_text
 
 _MOST = 1e15  # of anything that is counted or timed; from here on products of two cells would lose their meaning
 Aliases = Mapping[str, Sequence[str]]  # the headers, in our spelling, that mean a key
@@ -60,29 +59,15 @@ class Row:
 
 def read_rows(path: str | Path, aliases: Aliases, *, needed: Sequence[Sequence[str]] = ()) -> Iterator[Row]:
     """Each line that is not empty. Of each group of `needed` keys the header must give at least one."""
-    reader = csv.reader(_text(Path(path)).splitlines(), strict=True)
-    try:
-        header = next(reader, [])
-        keys = _keys(header, aliases, f"'{path}', line 1")
-        _check_needed(header, keys, aliases, needed, f"'{path}', line 1")
-        for cells in reader:
-            if not any(cell.strip() for cell in cells):
-                continue
-            where = f"'{path}', line {reader.line_num}"
-            if len(cells) != len(keys):
-                raise FileFormatError(f"{where}: {len(cells)} cells where the header has {len(keys)}.")
-            yield Row(where, {key: cell for key, cell in zip(keys, cells, strict=True) if key})
-    except csv.Error as error:
-        raise FileFormatError(f"'{path}' is not a CSV table: {error} in line {reader.line_num}.") from None
-
-
-def _text(path: Path) -> str:
-    try:
-        return regular(path).read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise InputError(f"There is no file '{path}'.") from None
-    except (OSError, UnicodeDecodeError):
-        raise InputError(f"'{path}' cannot be read as a text file.") from None
+    lines = csv_lines(read_text(path, f"'{path}'"), f"'{path}'")
+    line, header = next(lines, (1, []))
+    keys = _keys(header, aliases, f"'{path}', line {line}")
+    _check_needed(header, keys, aliases, needed, f"'{path}', line {line}")
+    for line, cells in lines:
+        where = f"'{path}', line {line}"
+        if len(cells) != len(keys):
+            raise FileFormatError(f"{where}: {len(cells)} cells where the header has {len(keys)}.")
+        yield Row(where, {key: cell for key, cell in zip(keys, cells, strict=True) if key})
 
 
 def _keys(header: list[str], aliases: Aliases, where: str) -> list[str]:

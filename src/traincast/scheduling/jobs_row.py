@@ -10,9 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from traincast.errors import FileFormatError, InputError
+from traincast.lognormal import log_sd_of
 from traincast.scheduling.job import Job
-
-_P10_TO_P90 = 2 * 1.2815515655446004  # standard deviations of a normal distribution
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,4 +103,4 @@ class Row:
         low, high = self.number("steps_p10"), self.number("steps_p90")
         if not 0 < low <= high:
             raise self.wrong(f"steps_p10 is {low:g} and steps_p90 {high:g}: they should be above 0 and rise")
-        return math.log(high / low) / _P10_TO_P90
+        return log_sd_of(low, high)

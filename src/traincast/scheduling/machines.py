@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from traincast.errors import InputError
 from traincast.hardware.link_table import find_link
-
-_GROUP = re.compile(
-    r"(?:(?P<nodes>-?[0-9]+)\s*x\s*)?(?:(?P<devices>-?[0-9]+)\s*x\s*)?(?P<kind>[A-Za-z][^\s+@]*)(?:@(?P<link>.+))?",
-    re.IGNORECASE,
-)
-_MOST = 1_000_000
+from traincast.hardware.place_text import read_place, whole_number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,26 +79,19 @@ def find_machines(text: str) -> Machines:
     kinds: list[str] = []
     links: list[str] = []
     for part in text.split("+"):
-        match = _GROUP.fullmatch(part.strip())
-        if match is None:
+        place = read_place(part)
+        if place.parts or len(place.counts) > 2 or not place.name[:1].isalpha() or len(place.name.split()) > 1:
             raise InputError(
                 f"'{text}' is no cluster: write nodes x devices x type, as in 16x4xT4, and + between several types."
             )
-        first, second = match["nodes"], match["devices"]
-        if match["link"]:
-            find_link(match["link"])  # raises for what is none, though plain jobs do not ask for its speed
-        n_nodes, n_devices = (1, first or 1) if second is None else (first, second)
-        devices += [_count(n_devices, "devices a node", text)] * _count(n_nodes, "nodes", text)
-        links += [(match["link"] or "").strip()] * (len(devices) - len(kinds))
-        kinds += [match["kind"]] * (len(devices) - len(kinds))
+        if place.link is not None:
+            find_link(place.link)  # raises for what is none, though plain jobs do not ask for its speed
+        nodes, each = ("1", "1", *place.counts)[-2:]
+        n_nodes = whole_number(nodes, "nodes", text)
+        devices += [whole_number(each, "devices a node", text)] * n_nodes
+        links += [place.link or ""] * n_nodes
+        kinds += [place.name] * n_nodes
     return Machines(devices=tuple(devices), kinds=tuple(kinds), links=tuple(links), name=text)
-
-
-def _count(digits: str | int | None, what: str, text: str) -> int:
-    number = int(digits or 0)
-    if not 1 <= number <= _MOST:
-        raise InputError(f"'{text}': the number of {what} should be from 1 to {_MOST:,}, not {digits}.")
-    return number
 
 
 def shape_of(counts: Sequence[tuple[int, int]]) -> tuple[int, ...]:

@@ -6,7 +6,6 @@ arithmetic is not counted; their bytes are.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -14,20 +13,18 @@ import numpy as np
 
 from traincast.trace.graph import Floats, Graph, Ints
 from traincast.trace.kinds import OpKind, op_kinds
+from traincast.trace.once import once_per_graph
 
 Dims = Callable[[int], Floats]  # tensor -> its dimensions, one row a batch size
 
 
 # Products of dimensions that are linear in the batch: read at three batch sizes and held against a fourth.
 _PROBES, _CHECK = (2, 3, 5), 7
-_known: weakref.WeakKeyDictionary[Graph, Floats | None] = weakref.WeakKeyDictionary()
 
 
 def op_flop(graph: Graph, batch_sizes: Ints) -> Floats:
     """One row a batch size, one column an op."""
-    if graph not in _known:
-        _known[graph] = _coefficients(graph)
-    found = _known[graph]
+    found = _coefficients(graph)
     if found is None:
         return _by_formula(graph, batch_sizes)
     constant, linear, square = found
@@ -36,6 +33,7 @@ def op_flop(graph: Graph, batch_sizes: Ints) -> Floats:
     return flop
 
 
+@once_per_graph
 def _coefficients(graph: Graph) -> Floats | None:
     """Of 1, the batch size and its square, one column an op; None where some op has more than a square."""
     *probed, checked = _by_formula(graph, np.array([*_PROBES, _CHECK]))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import weakref
 from enum import StrEnum
 
 from traincast.trace.graph import Graph
+from traincast.trace.once import once_per_graph
 
 
 class OpKind(StrEnum):
@@ -93,14 +93,10 @@ def kind_by_name(name: str) -> OpKind:
     return OpKind.ELEMENTWISE if name.startswith(_KNOWN_NAMESPACES) else OpKind.UNCOSTED
 
 
-_known_kinds: weakref.WeakKeyDictionary[Graph, tuple[OpKind, ...]] = weakref.WeakKeyDictionary()
-
-
+@once_per_graph
 def op_kinds(graph: Graph) -> tuple[OpKind, ...]:
-    """The kind of every op, found once a graph."""
-    if graph not in _known_kinds:
-        _known_kinds[graph] = tuple(_find_kinds(graph))
-    return _known_kinds[graph]
+    """The kind of every op."""
+    return tuple(_find_kinds(graph))
 
 
 def _find_kinds(graph: Graph) -> list[OpKind]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import weakref
-
 import numpy as np
 
 from traincast.trace.dtypes import ITEM_BYTES
 from traincast.trace.graph import Floats, Graph, Ints, Ragged
 from traincast.trace.kinds import OpKind, op_kinds
+from traincast.trace.once import once_per_graph
 
 _SILENT = {OpKind.VIEW, OpKind.ALLOCATION}
 # Ops that pick rows read as much of the table as they write; the rest of the table is left alone.
@@ -57,18 +56,9 @@ def _distinct_elements(graph: Graph, batch_sizes: Ints) -> Floats:
     return counts
 
 
-_known: weakref.WeakKeyDictionary[Graph, Ragged] = weakref.WeakKeyDictionary()
-
-
+@once_per_graph
 def _touched(graph: Graph) -> Ragged:
-    """The tensors that each op reads and then those that it writes, found once a graph."""
-    known = _known.get(graph)
-    if known is None:
-        known = _known[graph] = Ragged.of(_find_touched(graph))
-    return known
-
-
-def _find_touched(graph: Graph) -> list[list[int]]:
+    """The tensors that each op reads and then those that it writes."""
     found: list[list[int]] = []
     rows = zip(op_kinds(graph), graph.op_name.tolist(), graph.op_inputs.rows(), graph.op_outputs.rows(), strict=True)
     for kind, name, inputs, outputs in rows:
@@ -83,4 +73,4 @@ def _find_touched(graph: Graph) -> list[list[int]]:
         elif graph.names[name] == _LABEL_LOSS_BACKWARD:
             read = [read[0], *read[2:]]
         found.append(read + outputs)
-    return found
+    return Ragged.of(found)

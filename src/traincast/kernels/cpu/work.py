@@ -7,7 +7,6 @@ amounts, and their prices can be read off measured steps (`fit.py`).
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +18,7 @@ from traincast.kernels.cpu.product_work import product_terms
 from traincast.kernels.cpu.terms import Term, Terms
 from traincast.trace.graph import Floats, Graph, Ints, Phase, StorageKind
 from traincast.trace.kinds import OpKind, op_kinds
+from traincast.trace.once import once_per_graph
 from traincast.trace.traffic import op_bytes, tensor_bytes
 
 _PHASES = ("forward", "loss", "backward", "optimizer")
@@ -56,16 +56,8 @@ class _Facts:
     first_touched: Ints
 
 
-_known: weakref.WeakKeyDictionary[Graph, _Facts] = weakref.WeakKeyDictionary()
-
-
+@once_per_graph
 def _facts(graph: Graph) -> _Facts:
-    if graph not in _known:
-        _known[graph] = _find_facts(graph)
-    return _known[graph]
-
-
-def _find_facts(graph: Graph) -> _Facts:
     kinds = op_kinds(graph)
     inputs, outputs = graph.op_inputs.rows(), graph.op_outputs.rows()
     is_silent = np.array([kind in (OpKind.VIEW, OpKind.ALLOCATION) for kind in kinds], dtype=bool)

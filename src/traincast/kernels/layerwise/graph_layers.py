@@ -6,7 +6,6 @@ is no layer: grouped, dilated and transposed convolutions, those of one or three
 
 from __future__ import annotations
 
-import weakref
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from traincast.kernels.layerwise.layer_tables import ACTIVATIONS, OPTIMIZERS, ConvLayers, DenseLayers
 from traincast.trace.graph import Floats, Graph, Ints, Phase
 from traincast.trace.lowering.optimizers import RECIPES
+from traincast.trace.once import once_per_graph
 
 _PRODUCTS = ("aten.mm", "aten.addmm")
 _BACKWARD = (*_PRODUCTS, "aten.convolution_backward")
@@ -76,23 +76,19 @@ def _dims_of(graph: Graph, dims: Floats, tensors: Ints, n_dims: int) -> Floats:
     return dims[:, graph.dim_start[tensors][:, None] + np.arange(n_dims)].reshape(-1, n_dims)
 
 
-_found: weakref.WeakKeyDictionary[Graph, tuple[GraphLayers, GraphLayers]] = weakref.WeakKeyDictionary()
-
-
+@once_per_graph
 def find_layers(graph: Graph) -> tuple[GraphLayers, GraphLayers]:
-    """Convolutions and fully connected layers, found once a graph."""
-    if graph not in _found:
-        inputs = graph.op_inputs.rows()
-        conv, dense = [], []
-        for op in _ops_named(graph, ("aten.convolution", *_PRODUCTS)):
-            if graph.op_phase[op] != Phase.BACKWARD or graph.op_recomputed[op]:
-                is_product = graph.name_of(op) in _PRODUCTS
-                if is_product:
-                    dense.append(op)
-                elif _is_plain_convolution(graph, op, inputs[op]):
-                    conv.append(op)
-        _found[graph] = (_layers(graph, "conv", conv, inputs), _layers(graph, "dense", dense, inputs))
-    return _found[graph]
+    """Convolutions and fully connected layers."""
+    inputs = graph.op_inputs.rows()
+    conv, dense = [], []
+    for op in _ops_named(graph, ("aten.convolution", *_PRODUCTS)):
+        if graph.op_phase[op] != Phase.BACKWARD or graph.op_recomputed[op]:
+            is_product = graph.name_of(op) in _PRODUCTS
+            if is_product:
+                dense.append(op)
+            elif _is_plain_convolution(graph, op, inputs[op]):
+                conv.append(op)
+    return _layers(graph, "conv", conv, inputs), _layers(graph, "dense", dense, inputs)
 
 
 def _ops_named(graph: Graph, names: tuple[str, ...]) -> list[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -10,20 +9,18 @@ import numpy as np
 from traincast.trace.graph import Graph, Ints, Phase, Ragged, StorageKind
 from traincast.trace.kinds import OpKind, op_kinds
 from traincast.trace.lowering.inductor.kernels import Kernel, compiled_kernels
+from traincast.trace.once import once_per_graph
 
 # They may write in place: without the mark at the end they would be taken for views.
 FUSED = "traincast.fused_"
 FUSED_REDUCTION = "traincast.fused_reduction_"
 _TRANSPARENT = {OpKind.VIEW, OpKind.ALLOCATION}
 
-_known: weakref.WeakKeyDictionary[Graph, Graph] = weakref.WeakKeyDictionary()
 
-
+@once_per_graph
 def fuse(graph: Graph) -> Graph:
     """The step as `torch.compile` runs it (Inductor, default mode), built once: kernels only, in running order."""
-    if graph not in _known:
-        _known[graph] = _rewritten(graph, compiled_kernels(graph))
-    return _known[graph]
+    return _rewritten(graph, compiled_kernels(graph))
 
 
 def fuse_update(graph: Graph) -> Graph:

@@ -6,13 +6,12 @@ authors measured, that would be slower. Training has rules instead of averages. 
 
 from __future__ import annotations
 
-import weakref
-
 import numpy as np
 
 from traincast.trace.flop import op_flop
 from traincast.trace.graph import Graph, Phase, evaluate
 from traincast.trace.kinds import OpKind, op_kinds
+from traincast.trace.once import once_per_graph
 
 _MOST_OPS_A_CONVOLUTION = 300
 # Time in channels-last over time in nchw, by kind of convolution.
@@ -21,17 +20,10 @@ _SMALL_CHANNELS = 64
 # Ops that one op becomes in the graph that Inductor counts.
 _N_OPS = {OpKind.NORMALISATION: 10, OpKind.SOFTMAX: 6, OpKind.ELEMENTWISE: 1.5, OpKind.ALLOCATION: 0}
 
-_known: weakref.WeakKeyDictionary[Graph, bool] = weakref.WeakKeyDictionary()
 
-
+@once_per_graph
 def runs_channels_last(graph: Graph) -> bool:
-    """Of a lowered graph, before kernels are joined; found once."""
-    if graph not in _known:
-        _known[graph] = _decide(graph)
-    return _known[graph]
-
-
-def _decide(graph: Graph) -> bool:
+    """Of a lowered graph, before kernels are joined."""
     kinds = op_kinds(graph)
     is_forward = (graph.op_phase <= Phase.LOSS).tolist()
     convolutions = [op for op, kind in enumerate(kinds) if kind == OpKind.CONVOLUTION and is_forward[op]]

@@ -79,6 +79,8 @@ def _read_steps(path: Path) -> dict[str, MeasuredSteps]:
             )
         except ValueError as error:
             raise FileFormatError(f"'{path}', line {line}: {error}.") from None
+        if min(one.n_nodes, one.n_devices, one.local_batch) < 1:
+            raise FileFormatError(f"'{path}', line {line}: nodes, devices and samples of each should be at least 1.")
         if not 0 < one.step_s < math.inf or not 0 <= one.sync_s <= one.step_s:
             raise FileFormatError(f"'{path}', line {line}: a step of {one.step_s} s with {one.sync_s} s of waiting.")
         rows.setdefault(row["app"], []).append(one)

@@ -370,10 +370,17 @@ def test_an_attribute_whose_tensor_has_no_type_is_told(tmp_path):
         tc.load_model(broken_model(tmp_path, [node]))
 
 
-def test_a_tensor_with_a_dimension_below_0_is_told(tmp_path):
+@pytest.mark.parametrize(
+    ("dims", "words"),
+    [
+        ([-4], r"the tensor 'b' has a dimension below 0: \(-4,\)\."),
+        ([4, 1 << 62, 3], r"the tensor 'b' is larger than any model: \(4, 4611686018427387904, 3\)\."),
+    ],
+)
+def test_a_tensor_of_no_size_that_can_be_is_told(tmp_path, dims, words):
     path = broken_model(tmp_path, [helper.make_node("Add", ["x", "b"], ["y"])])
     model = onnx.load(path)
-    model.graph.initializer.append(TensorProto(name="b", data_type=TensorProto.FLOAT, dims=[-4]))
+    model.graph.initializer.append(TensorProto(name="b", data_type=TensorProto.FLOAT, dims=dims))
     onnx.save(model, path)
-    with pytest.raises(FileFormatError, match=r"the tensor 'b' has a dimension below 0: \(-4,\)\."):
+    with pytest.raises(FileFormatError, match=words):
         tc.load_model(path)

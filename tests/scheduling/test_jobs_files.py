@@ -311,9 +311,11 @@ def test_a_file_that_is_not_there_is_told(tmp_path):
     [
         ("pollux_t4_steps.csv", STEPS + "bert,placements,1,1,1,4,0,0\n", "a step of 0.0 s"),
         ("pollux_t4_steps.csv", STEPS + "bert,placements,1,one,1,4,1,0\n", "line 2"),
+        ("pollux_t4_steps.csv", STEPS + "bert,placements,1,1,1,0,1,0\n", "line 2: nodes, devices and samples of each"),
         ("pollux_t4_steps.csv", "app\nbert\n", "has no column placement"),
         ("pollux_gradient_statistics.csv", GRADIENTS + "bert,8,1,5,1,1\nbert,8,2,5,1,1\n", "does not grow"),
         ("pollux_gradient_statistics.csv", GRADIENTS + "bert,8,1,x,1,1\n", "line 2"),
+        ("pollux_gradient_statistics.csv", GRADIENTS + "bert,8,1,inf,1,1\nbert,8,2,inf,1,1\n", "line 2: progress and"),
     ],
 )
 def test_a_table_that_cannot_be_is_told(tables, written, name, text, words):

@@ -79,6 +79,8 @@ def _read_steps(path: Path) -> dict[str, MeasuredSteps]:
             )
         except ValueError as error:
             raise FileFormatError(f"'{path}', line {line}: {error}.") from None
+        if min(one.n_nodes, one.n_devices, one.local_batch) < 1:
+            raise FileFormatError(f"'{path}', line {line}: nodes, devices and samples of each should be at least 1.")
         if not 0 < one.step_s < math.inf or not 0 <= one.sync_s <= one.step_s:
             raise FileFormatError(f"'{path}', line {line}: a step of {one.step_s} s with {one.sync_s} s of waiting.")
         rows.setdefault(row["app"], []).append(one)
@@ -93,6 +95,8 @@ def _read_learning(path: Path) -> dict[str, Learning]:
             epochs = found.setdefault(row["app"], {}).setdefault(int(row["batch_size"]), [])
         except ValueError as error:
             raise FileFormatError(f"'{path}', line {line}: {error}.") from None
+        if not all(map(math.isfinite, values)):
+            raise FileFormatError(f"'{path}', line {line}: progress and gradients should be finite numbers.")
         epochs.append(values)
     return {name: _learning(path, name, by_batch) for name, by_batch in found.items()}
 
@@ -103,7 +107,7 @@ def _learning(path: Path, name: str, by_batch: Mapping[int, list[tuple[float, fl
     table = np.array([by_batch[batch][:n_epochs] for batch in batches])
     reached = table[:, :, 0].min(axis=0)
     progress = np.diff(reached, prepend=0.0)
-    if not (progress > 0).all() or not np.isfinite(table).all():
+    if not (progress > 0).all():
         raise FileFormatError(f"'{path}': the progress of '{name}' does not grow from epoch to epoch.")
     return Learning(
         batches=np.array(batches, dtype=float), progress=progress, grad_sqr=table[:, :, 1], grad_var=table[:, :, 2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections import Counter
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+_MOST_VALUES = 1 << 52  # of a tensor
 SCOPES_KEY = "pkg.torch.onnx.name_scopes"
 KIND_KEY = "pkg.torch.export.graph_signature.InputSpec.kind"
 
@@ -124,6 +126,8 @@ def load_graph(path: Path) -> Graph:
     for name in graph.initializers:
         if min(graph.shape(name), default=0) < 0:
             raise FileFormatError(f"{path}: the tensor '{name}' has a dimension below 0: {graph.shape(name)}.")
+        if math.prod(graph.shape(name)) > _MOST_VALUES:
+            raise FileFormatError(f"{path}: the tensor '{name}' is larger than any model: {graph.shape(name)}.")
     return graph
 
 

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import traincast
 from traincast.__main__ import run
+from traincast.api.job import schema
 from traincast.cli.app import COMMANDS, make_app
 from traincast.frontend.models.registry import ZOO
-from traincast.api.job import schema
 from traincast.units import show_count, show_flop
 
 FOLDER = Path(__file__).parent

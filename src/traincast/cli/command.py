@@ -105,7 +105,7 @@ def command(
                 answer(
                     CommandLine(
                         options={one.name: _read(one, values[one.name]) for one in asked},
-                        own={one.name: checked_value(one, _read(one, values[one.name])) for one in beside},
+                        own={one.name: _own_value(one, values[one.name]) for one in beside},
                         context=context,
                         flags=flags,
                         **outputs,
@@ -151,6 +151,12 @@ def _parameter(one: Declared) -> inspect.Parameter:
     return inspect.Parameter(
         one.name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[_typed_as(one), info], **default
     )
+
+
+def _own_value(one: Declared, value: Any) -> Any:
+    """An option of the command alone has no question that checks it; what is read from text is checked by reading."""
+    read = _read(one, value)
+    return read if one.option.typed is not None else checked_value(one, read)
 
 
 def _read(one: Declared, value: Any) -> Any:

@@ -9,6 +9,7 @@ from traincast.cli.app import make_app
 
 MODEL_FLAGS = {"--n-classes", "--image-size", "--seqlen", "--head"}
 OUTPUT_FLAGS = {"--json", "--html", "--png"}
+ANSWER_FLAGS = OUTPUT_FLAGS | {"--verbose"}
 FLAGS = {
     "forecast": {"--on", "--batch", "--samples", "--epochs", "--precision", "--optimizer", "--layout", "--compiled"}
     | {"--strategy", "--tensor-parallel", "--pipeline-parallel"}
@@ -16,17 +17,17 @@ FLAGS = {
     | {"--region", "--grid-g-per-kwh", "--pue", "--curve", "--target", "--metric", "--fail-over", "--compare"}
     | {"--against"}
     | MODEL_FLAGS
-    | OUTPUT_FLAGS,
+    | ANSWER_FLAGS,
     "scale": {"--on", "--gpus", "--batch", "--batch-per-gpu", "--samples", "--epochs", "--price", "--compare"}
     | {"--strategy", "--algorithm", "--link", "--precision", "--optimizer", "--layout", "--compiled", "--accumulate"}
     | {"--method", "--ppp", "--host", "--input-samples-per-s", "--devices"}
     | {"--measured", "--parameters", "--optimus", "--steps", "--workers", "--servers"}
     | MODEL_FLAGS
-    | OUTPUT_FLAGS,
+    | ANSWER_FLAGS,
     "layers": {"--batch", "--by", "--tree", "--sort", "--top", "--on", "--precision", "--devices"}
     | MODEL_FLAGS
-    | OUTPUT_FLAGS,
-    "memory": {"--batch", "--on", "--precision", "--optimizer", "--devices"} | MODEL_FLAGS | OUTPUT_FLAGS,
+    | ANSWER_FLAGS,
+    "memory": {"--batch", "--on", "--precision", "--optimizer", "--devices"} | MODEL_FLAGS | ANSWER_FLAGS,
     "explain": {
         "--batch",
         "--on",
@@ -40,7 +41,7 @@ FLAGS = {
     }
     | {"--devices", "--input-samples-per-s", "--strategy", "--accumulate", "--ppp"}
     | MODEL_FLAGS
-    | OUTPUT_FLAGS,
+    | ANSWER_FLAGS,
     "measure": {
         "--batch",
         "--optimizer",
@@ -91,6 +92,7 @@ FLAGS = {
     }
     | OUTPUT_FLAGS,
     "watch": {
+        "--strict",
         "--steps-per-epoch",
         "--target",
         "--metric",
@@ -129,6 +131,7 @@ FLAGS = {
     }
     | OUTPUT_FLAGS,
     "plan": {
+        "--batch",
         "--as",
         "--batch-size",
         "--batch-sizes",
@@ -163,7 +166,7 @@ FLAGS = {
         "--strategy",
         "--target-accuracy",
     }
-    | OUTPUT_FLAGS,
+    | ANSWER_FLAGS,
     "train": set(),  # a group; its commands have tests of their own
     "schedule": {"--out", "--policy", "--interval", "--restart", "--on-ray", "--cpus"} | OUTPUT_FLAGS,
     "simulate": {

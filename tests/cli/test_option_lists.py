@@ -14,7 +14,7 @@ from traincast.api.models import estimate_memory, layers
 from traincast.cli.app import make_app
 from traincast.options.option import declared
 
-OUTPUTS = {"--json", "--html", "--png", "--help"}
+OUTPUTS = {"--json", "--verbose", "--html", "--png", "--help"}
 
 
 def flags_of(command):

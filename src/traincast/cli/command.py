@@ -28,7 +28,13 @@ PngFile = Annotated[
     Path | None,
     typer.Option("--png", metavar="FILE", callback=image_file, help="Also write the chart as an image."),
 ]
-_OUTPUTS = {"as_json": (AsJson, False), "html": (HtmlFile, None), "png": (PngFile, None)}
+Verbose = Annotated[bool, typer.Option("--verbose", help="Also print what the answer assumes.")]
+_OUTPUTS = {
+    "as_json": (AsJson, False),
+    "verbose": (Verbose, False),
+    "html": (HtmlFile, None),
+    "png": (PngFile, None),
+}
 _SIMPLE = {"int": int, "float": float, "bool": bool}
 
 
@@ -39,6 +45,7 @@ class CommandLine:
     options: Mapping[str, Any]
     own: Mapping[str, Any]
     as_json: bool
+    verbose: bool
     html: Path | None
     png: Path | None
     context: typer.Context
@@ -60,7 +67,14 @@ class CommandLine:
         from traincast.cli.show import show
 
         known = data() if callable(data) and self.as_json else data
-        show(document, as_json=self.as_json, html=self.html, png=self.png, data=known if self.as_json else None)
+        show(
+            document,
+            as_json=self.as_json,
+            verbose=self.verbose,
+            html=self.html,
+            png=self.png,
+            data=known if self.as_json else None,
+        )
 
 
 def command(

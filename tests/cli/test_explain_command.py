@@ -90,8 +90,8 @@ def test_a_row_with_a_step_alone_still_compares_the_step(capsys, rows):
     out = told(capsys, "mnist_cnn", "--batch", "16", "--on", "T4", "--method", "roofline", "--measured", rows)
     (step,) = [line for line in out.splitlines() if line.startswith("step ")]
     assert "6.00 ms" in step
-    assert "does not tell kinds of work apart" in out
-    assert "cannot be told" in out
+    assert "does not distinguish kinds of work" in out
+    assert "does not show what bound the run" in out
 
 
 def test_a_step_profiled_here_is_compared(capsys):

@@ -28,8 +28,8 @@ def test_one_forecast_is_told_in_full(capsys):
     for phase in ("forward", "loss", "backward", "optimizer"):
         assert f"\n  {phase}  " in out
     assert "Bound by compute" in out
-    assert "It fits: V100-PCIe-32GB has 31.5 GiB to use." in out
-    assert "90 epochs of 1,281,167 samples at $2.50 an hour" in out
+    assert "Fits: 11.7 GiB of 31.5 GiB usable. Bound by compute. Step" in out
+    assert "90 epochs of 1,281,167 samples at $2.50 per hour" in out
 
 
 def test_json_has_base_units_and_intervals(capsys):
@@ -74,7 +74,7 @@ def rows_of(out, title):
 def test_every_place_has_its_own_price_cost_and_energy_whatever_stands_first(capsys, places):
     asked = ["resnet18", *(word for place in places for word in ("--on", place)), "--batch", "64"]
     asked += ["--samples", "1000000", "--epochs", "9", "--method", "roofline"]
-    out = told(capsys, *asked)
+    out = told(capsys, *asked, "--verbose")
     assert "resnet18 on 3 places, batch 64" in out
     alone = {one["on"]: one for one in json.loads(told(capsys, *asked, "--json"))["forecasts"]}
     steps = rows_of(out, "Forecasts")
@@ -88,17 +88,17 @@ def test_every_place_has_its_own_price_cost_and_energy_whatever_stands_first(cap
         place: show_energy(alone[place]["energy_j"]) for place in PLACES[1:]
     }
     assert bills["T4"][-2:] == ["-", "-"]  # no region, no grid
-    assert "an hour." not in out
+    assert "per hour." not in out
     assert out.count("The run is 9 epochs of 1,000,000 samples.") == 1
     assert (
-        "What is assumed of one place alone (price, links, power, grid) is told by its own forecast and by --json."
+        "Assumptions about a single place (price, links, power, grid) are listed in its own forecast and in the JSON."
         in out
     )
 
 
 def test_one_price_for_all_is_told_once(capsys):
     asked = ["resnet18", "--on", "g4dn.xlarge", "--batch", "8,64", "--samples", "1000", "--method", "roofline"]
-    assert "The run is 1 epoch of 1,000 samples at $0.53 an hour." in told(capsys, *asked)
+    assert "The run is 1 epoch of 1,000 samples at $0.53 per hour." in told(capsys, *asked)
 
 
 def test_settings_of_several_places_are_those_that_all_have(capsys):
@@ -138,8 +138,8 @@ def test_several_in_json_are_a_list(capsys):
 def test_a_warning_about_all_is_told_once_and_one_about_some_names_them(capsys):
     out = told(capsys, "resnet50", "--on", "T4", "--batch", "8,512", "--method", "paleo")
     assert out.count("Paleo with a PPP of 1") == 1
-    assert out.count("It does not fit") == 1
-    assert "Warning: T4, batch 512: It does not fit" in out
+    assert out.count("Does not fit") == 1
+    assert "Warning: T4, batch 512: Does not fit" in out
     out = told(capsys, "resnet50", "--on", "T4", "--on", "A10", "--batch", "512,1024", "--method", "paleo")
     assert out.count("Warning: T4: ") + out.count("Warning: A10: ") == 0  # other bytes, another sentence
     out = told(capsys, "resnet50", "--on", "T4", "--on", "MI300X", "--batch", "8,16")
@@ -164,8 +164,9 @@ def test_waiting_for_input_is_part_of_the_answer(capsys):
 
 def test_what_does_not_fit_is_said_and_timed(capsys):
     out = told(capsys, "gpt2-xl", "--on", "T4", "--batch", "1", "--optimizer", "adamw", "--method", "roofline")
-    assert "Warning: It does not fit" in out
-    assert "It fits" not in out
+    assert "\nDoes not fit: needs" in out
+    assert "Warning: Does not fit" in out
+    assert "Fits: " not in out
     assert "samples/s" in out
 
 

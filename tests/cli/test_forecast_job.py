@@ -57,11 +57,11 @@ def test_a_job_is_forecast_like_its_flags(capsys, job):
 
 
 def test_the_whole_answer_has_energy_bounds_and_assumptions(capsys, job):
-    out = told(capsys, job).out
+    out = told(capsys, job, "--verbose").out
     for row in ("mean power", "energy", "CO2", "A step by what bounds it", "compute"):
         assert row in out
-    assert "Assumed: The data loader keeps up with the step." in out
-    assert "Assumed: The grid of us-east4 (Northern Virginia" in out
+    assert "- The data loader keeps up with the step." in out
+    assert "- The grid of us-east4 (Northern Virginia" in out
     data = json.loads(told(capsys, job, "--json").out)
     assert data["energy_j"] > 0
     assert data["broken_limits"] == []

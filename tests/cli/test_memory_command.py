@@ -40,7 +40,7 @@ def test_the_largest_batch_fits_and_the_next_does_not(capsys):
 def test_what_cannot_fit_is_said(capsys):
     assert run(["memory", "gpt2-xl", "--on", "T4", "--optimizer", "adamw"]) == 0
     out = capsys.readouterr().out
-    assert "does NOT fit T4" in out
+    assert "Does not fit: needs" in out
     assert "Not even a batch of 1 fits." in out
 
 

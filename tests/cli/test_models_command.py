@@ -9,6 +9,7 @@ from traincast.cli.app import make_app
 
 MODEL_FLAGS = {"--n-classes", "--image-size", "--seqlen", "--head"}
 OUTPUT_FLAGS = {"--json", "--html", "--png"}
+ANSWER_FLAGS = OUTPUT_FLAGS | {"--verbose"}
 FLAGS = {
     "forecast": {
         "--on",
@@ -26,7 +27,7 @@ FLAGS = {
     | {"--region", "--grid-g-per-kwh", "--pue", "--curve", "--target", "--metric", "--fail-over", "--compare"}
     | {"--against"}
     | MODEL_FLAGS
-    | OUTPUT_FLAGS,
+    | ANSWER_FLAGS,
     "scale": {
         "--on",
         "--gpus",
@@ -42,11 +43,11 @@ FLAGS = {
     | {"--method", "--ppp", "--host", "--input-samples-per-s", "--devices"}
     | {"--measured", "--parameters", "--optimus", "--steps", "--workers", "--servers"}
     | MODEL_FLAGS
-    | OUTPUT_FLAGS,
+    | ANSWER_FLAGS,
     "layers": {"--batch", "--by", "--tree", "--sort", "--top", "--on", "--precision", "--devices"}
     | MODEL_FLAGS
-    | OUTPUT_FLAGS,
-    "memory": {"--batch", "--on", "--precision", "--optimizer", "--devices"} | MODEL_FLAGS | OUTPUT_FLAGS,
+    | ANSWER_FLAGS,
+    "memory": {"--batch", "--on", "--precision", "--optimizer", "--devices"} | MODEL_FLAGS | ANSWER_FLAGS,
     "explain": {
         "--batch",
         "--on",
@@ -60,7 +61,7 @@ FLAGS = {
     }
     | {"--devices", "--input-samples-per-s", "--strategy", "--accumulate", "--ppp"}
     | MODEL_FLAGS
-    | OUTPUT_FLAGS,
+    | ANSWER_FLAGS,
     "measure": {
         "--batch",
         "--optimizer",
@@ -185,7 +186,7 @@ FLAGS = {
         "--strategy",
         "--target-accuracy",
     }
-    | OUTPUT_FLAGS,
+    | ANSWER_FLAGS,
     "train": set(),  # a group; its commands have tests of their own
     "schedule": {"--out", "--policy", "--interval", "--restart", "--on-ray", "--cpus"} | OUTPUT_FLAGS,
     "simulate": {

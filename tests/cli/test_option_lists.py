@@ -34,7 +34,7 @@ from traincast.report.json_ import to_json
 from traincast.validation.comparing import compare
 from traincast.web.questions import QUESTIONS
 
-OUTPUTS = {"--json", "--html", "--png", "--help"}
+OUTPUTS = {"--json", "--verbose", "--html", "--png", "--help"}
 OWN = {"forecast": {"--fail-over", "--compare", "--against"}, "watch": {"--once"}, "transfer": {"--predict"}}
 WITHOUT = {"transfer": {"--size", "--by"}}  # --predict has both
 

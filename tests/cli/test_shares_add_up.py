@@ -65,7 +65,7 @@ def test_the_shares_of_a_forecast_and_of_its_explanation_add_up(run):
 
     largest = max(by_bound, key=by_bound.get)
     assert largest.removesuffix(" bubble") == found.bound_by
-    assert f"Bound by {found.bound_by}" in told([answer(found)]).notes[0].replace("by the ", "by ")
+    assert f"Bound by {found.bound_by}" in told([answer(found)]).verdict.replace("by the ", "by ")
 
 
 @settings(max_examples=40)
@@ -107,7 +107,7 @@ def test_a_pipeline_that_mostly_waits_for_its_stages_is_bound_by_its_bubble():
     found = tc.forecast("gpt2", "8xA100-SXM4-80GB", 8, pipeline_parallel=8, precision="amp-bf16")
     assert found.bound_by == "pipeline"
     assert bound_table(found.bound_s).rows[0][0] == "pipeline bubble"
-    assert "stages wait for each other" in told([answer(found)]).notes[0]
+    assert "Stages mostly wait for each other" in told([answer(found)]).notes[0]
 
 
 def test_where_the_loader_sets_the_pace_no_faster_device_is_recommended():

@@ -4,6 +4,7 @@ import datetime
 import html
 import json
 import shlex
+from dataclasses import replace
 
 import pytest
 
@@ -28,6 +29,18 @@ def test_text_is_for_people_and_json_for_programs(capsys):
     assert json.loads(capsys.readouterr().out)["tables"][0]["rows"] == [{"step_s": 0.25}]
     show(DOCUMENT, as_json=True, data={"step_s": 0.5})
     assert json.loads(capsys.readouterr().out) == {"step_s": 0.5}
+
+
+def test_assumptions_are_counted_and_shown_on_request(capsys):
+    document = replace(DOCUMENT, assumptions=("Prices stay.", "Nobody else trains."))
+    show(document)
+    short = capsys.readouterr().out
+    assert short.endswith("\n2 assumptions not shown; add --verbose to see them.\n")
+    assert "Prices stay." not in short
+    show(document, verbose=True)
+    assert capsys.readouterr().out.endswith("\n- Prices stay.\n- Nobody else trains.\n")
+    show(document, as_json=True)
+    assert json.loads(capsys.readouterr().out)["notes"] == ["Prices stay.", "Nobody else trains."]
 
 
 def test_where_the_page_is_goes_to_stderr_so_that_json_stays_json(capsys, tmp_path):

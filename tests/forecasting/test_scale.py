@@ -108,8 +108,8 @@ def test_the_port_of_a_node_carries_the_gradient_once_for_two_nodes(resnet18):
 def test_a_reference_that_does_not_fit_is_timed_and_said():
     answer = tc.scale("resnet50", V100, (2, 8), batch_size=512, method="roofline")
     assert answer.strong.one.step_s > answer.strong.points[0].forecast.step_s
-    assert any("Strong scaling, 1 GPU: It does not fit: it needs" in text for text in answer.warnings)
-    assert "Where a run does not fit, its times are as if it did." in answer.warnings
+    assert any("Strong scaling, 1 GPU: Does not fit: needs" in text for text in answer.warnings)
+    assert "Times of runs that do not fit are estimated as if they did." in answer.warnings
     assert not any(text.startswith("Weak") for text in answer.warnings)
 
 

@@ -8,7 +8,7 @@ import traincast as tc
 from traincast.__main__ import run
 from traincast.errors import InputError
 
-UNCHECKED = "Tensor and pipeline parallel steps are a model that no measurement has checked yet."
+UNCHECKED = "Tensor and pipeline parallelism are modelled, but not yet checked against measurements."
 
 
 @pytest.fixture(scope="module")

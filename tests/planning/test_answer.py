@@ -106,11 +106,11 @@ def test_assumptions_name_what_the_numbers_rest_on(log):
     forecast = tc.forecast("resnet18", "2xp3.16xlarge", 64, n_samples=1000, input_samples_per_s=5000)
     told = " ".join(answer(forecast, curve=log, target=0.6, pue=1.2).assumptions)
     for words in (
-        "5,000 samples a second",
+        "5,000 samples per second",
         "between nodes",
         "us-east-1, 2026",
         "80 % of its 300 W",
-        "1.2 times",
+        "times 1.2",
         "g of CO2",
     ):
         assert words in told
@@ -139,4 +139,4 @@ def test_the_dictionary_holds_the_forecast_and_the_rest():
     without = replace(found.question.device, tdp_w=None)
     nothing = replace(found, question=replace(found.question, device=without)).to_dict()
     assert nothing["energy_j"] is None
-    assert any("No energy is told" in one for one in nothing["assumptions"])
+    assert any("No energy estimate" in one for one in nothing["assumptions"])

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -118,3 +119,10 @@ def test_where_it_comes_from_is_at_its_foot():
     page = to_html(a_document(), provenance=f"Made with {EVIL}")
     assert f"Made with {EVIL}" in Tags(page).text
     assert "<footer>" not in to_html(a_document())
+
+
+def test_a_page_opens_with_the_verdict_and_folds_what_is_assumed():
+    page = to_html(replace(a_document(), verdict="Fits <b>.", warnings=("slow",), assumptions=("steady & dear",)))
+    assert page.index("Fits &lt;b&gt;.") < page.index("<table>") < page.index("Warning: slow") < page.index("<details>")
+    assert "<summary>Assumptions (1)</summary>" in page
+    assert "<li>steady &amp; dear</li>" in page.partition("<details>")[2].partition("</details>")[0]

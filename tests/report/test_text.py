@@ -1,5 +1,7 @@
 """Text for terminals and pipes."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -105,3 +107,12 @@ def test_parts_of_a_wide_table_repeat_the_columns_that_tell_rows_apart():
 
 def test_a_pipe_gets_wide_tables_whole():
     assert sum(line.startswith("conv") for line in to_text(a_wide_table(3, same_name=True)).splitlines()) == 3
+
+
+def test_the_verdict_comes_first_then_tables_warnings_notes_and_assumptions():
+    document = replace(
+        a_document("a", notes=("a note",)), verdict="Fits.", warnings=("slow",), assumptions=("steady prices",)
+    )
+    lines = [line for line in to_text(document).splitlines() if line]
+    assert lines[:2] == ["Layers", "Fits."]
+    assert lines[-4:] == ["- Warning: slow", "- a note", "Assumptions", "- steady prices"]

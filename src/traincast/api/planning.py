@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 from traincast.api.models import load_model, model_options
-from traincast.errors import InputError
+from traincast.errors import InputError, ParameterError
 from traincast.options import catalog as o
 from traincast.options.question import question
 from traincast.units import shown_or_never
@@ -85,17 +85,15 @@ def plan(
     )
     length, told = _length(n_samples, n_epochs, usual, noise_scale, target_accuracy, curve)
     if noise_scale is not None and noise_scale >= 0 and set(space.batch_sizes) == {usual}:
-        raise InputError(
-            "A noise scale tells what other batch sizes need: give batch sizes to choose from (--batch-sizes), too."
-        )
+        raise ParameterError("noise_scale", noise_scale, "give several batch sizes to choose from, too")
     run = _run(model, optimizer, options)
     terms = _terms(run, spot, setup_s, interruptions_per_day, checkpoint_bytes_per_s, offers)
     remarks += told
     if batch_size is None and not batch_sizes:
-        remarks.append(f"No batch was given: {USUAL_BATCH} samples an update are assumed.")
+        remarks.append(f"No batch was given: {USUAL_BATCH} samples per update.")
     if len(space.batch_sizes) > 1 and noise_scale is None:
         warnings.append(
-            "Every batch size is taken to need equally many epochs: a noise scale would tell how many more."
+            "All batch sizes are assumed to need equally many epochs; a noise scale would say how many more."
         )
     found = make_plan(run, space, length, terms, limits)
     return replace(found, remarks=tuple(remarks), warnings=tuple(warnings))
@@ -148,13 +146,13 @@ def _offers(
     listed = offers_of(replaced(all_offers(), own), providers)
     found = tuple(offer for offer in listed if not offer.is_retired)
     n_retired = len(listed) - len(found)
-    told = [f"{n_retired} offers that newer catalogues do not list any more are left out."] if n_retired else []
+    told = [f"{n_retired} offers that are missing from newer catalogues are left out."] if n_retired else []
     old, warnings = _old(found), []
     if old:
         whose = ", ".join(sorted({offer.provider for offer in old}))
         warnings.append(
-            f"Prices of {whose} are more than a year older than the newest ones: {len(old)} offers, of which spot "
-            "prices are left out."
+            f"Prices of {whose} are more than a year older than the newest ones: the spot prices of these {len(old)} "
+            "offers are left out."
         )
     return tuple(replace(offer, spot_usd_per_hour=None) if offer in old else offer for offer in found), told, warnings
 

@@ -29,7 +29,13 @@ PngFile = Annotated[
     Path | None,
     typer.Option("--png", metavar="FILE", callback=image_file, help="Also write the chart as an image."),
 ]
-_OUTPUTS = {"as_json": (AsJson, False), "html": (HtmlFile, None), "png": (PngFile, None)}
+Verbose = Annotated[bool, typer.Option("--verbose", help="Also print what the answer assumes.")]
+_OUTPUTS = {
+    "as_json": (AsJson, False),
+    "verbose": (Verbose, False),
+    "html": (HtmlFile, None),
+    "png": (PngFile, None),
+}
 _LISTS = ("Sequence[str", "Sequence[int", "Sequence[float", "list[")  # of what can be typed
 _SIMPLE = {"int": int, "float": float, "bool": bool}
 
@@ -41,6 +47,7 @@ class CommandLine:
     options: Mapping[str, Any]
     own: Mapping[str, Any]
     as_json: bool
+    verbose: bool
     html: Path | None
     png: Path | None
     context: typer.Context
@@ -70,8 +77,15 @@ class CommandLine:
         from traincast.cli.show import show
 
         known = data() if callable(data) and self.as_json else data
-        told = known if self.as_json else None
-        show(document, as_json=self.as_json, html=self.html, png=self.png, data=told, page=page)
+        show(
+            document,
+            as_json=self.as_json,
+            verbose=self.verbose,
+            html=self.html,
+            png=self.png,
+            data=known if self.as_json else None,
+            page=page,
+        )
 
 
 def command(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -26,6 +27,7 @@ def show(
     png: Path | None = None,
     data: dict[str, Any] | None = None,
     page: Document | None = None,
+    verbose: bool = False,
 ) -> None:
     """Text or JSON to stdout, pages and images to files, and where these are to stderr.
 
@@ -37,7 +39,7 @@ def show(
 
         typer.echo(to_json(to_dict(document) if data is None else data))
     else:
-        typer.echo(_text(document), nl=False)
+        typer.echo(_text(document, verbose=verbose), nl=False)
     write_files(page or document, html=html, png=png)
 
 
@@ -64,17 +66,21 @@ def _provenance() -> str:
     return f"Made with traincast {__version__} on {datetime.date.today().isoformat()}{how}"
 
 
-def _text(document: Document) -> str:
+def _text(document: Document, *, verbose: bool) -> str:
     """A terminal gets colours and its own width; a pipe gets one line per row, however long."""
     from traincast.report.text import to_text
+    from traincast.units import show_things
 
     is_terminal = sys.stdout.isatty()
     has_width = is_terminal or "COLUMNS" in os.environ
-    return to_text(
-        document,
+    n_hidden = 0 if verbose else len(document.assumptions)
+    hint = f"\n{show_things(n_hidden, 'assumption')} not shown; add --verbose to see them.\n" if n_hidden else ""
+    text = to_text(
+        replace(document, assumptions=()) if n_hidden else document,
         width=shutil.get_terminal_size().columns if has_width else None,
         color=is_terminal and os.environ.get("TERM") != "dumb" and "NO_COLOR" not in os.environ,
     )
+    return text + hint
 
 
 def _write_images(document: Document, path: Path) -> None:

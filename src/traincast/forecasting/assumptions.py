@@ -23,20 +23,20 @@ def assumptions_of(forecast: Forecast) -> tuple[str, ...]:
     if question.n_devices > 1:
         found.append(_links(forecast))
     if question.n_samples is not None:
-        found.append("A run is its steps: no start, no evaluation, no checkpoints; a last batch counts as a full one.")
+        found.append(
+            "The run is steps only, without startup, evaluation or checkpoints; a partial last batch counts as full."
+        )
     if question.run_price_usd_per_hour is not None:
         found.append(_price(forecast))
-    found.append(
-        "Memory is what tensors take, and an allowance for context, workspaces and allocator (traincast memory)."
-    )
+    found.append("Memory is that of the tensors plus an allowance for context, workspaces and allocator.")
     found.append(_power(forecast, energy))
     if energy is not None and question.n_samples is not None:
         found.append(_grid(energy))
     if to_target is not None:
-        until = "by the end of that run" if to_target.has_end else "without an end"
+        until = "that of reaching it by the end of that run" if to_target.has_end else "for a run without an end"
         found.append(
-            f"The way to {to_target.target:g} is that of '{to_target.log}': {to_target.assumption}, with the same "
-            f"data, model and settings; its chance is {until}."
+            f"Progress to {to_target.target:g} follows '{to_target.log}': {to_target.assumption}, with the same "
+            f"data, model and settings; its probability is {until}."
         )
     return tuple(found)
 
@@ -49,30 +49,32 @@ def step_assumptions_of(question: Question) -> tuple[str, ...]:
 
 def _spread(question: Question) -> str:
     if question.device.prices:
-        return "p10 to p90 hold the errors of the calibration; this machine is the one that was measured."
+        return "p10-p90 covers the errors of the calibration; this machine is the one that was measured."
     if question.method.name != "traincast" or question.device.kind != "gpu":
-        return "p10 to p90 cover the errors of the method and the spread between machines of one type."
-    return f"p10 to p90 cover {_NEARNESS[situation_of(question.device)]} and the spread between machines of one type."
+        return "p10-p90 covers model error and variation between machines of the same type."
+    return (
+        f"p10-p90 covers {_NEARNESS[situation_of(question.device)]}, and variation between machines of the same type."
+    )
 
 
 _NEARNESS = {
-    SAME_GPU: "the errors on other models that were measured on this GPU",
-    SAME_GENERATION: "the errors on GPUs that were not measured themselves but others of their generation were",
-    NEW_GENERATION: "the errors on GPUs of generations that were not measured",
+    SAME_GPU: "model error as measured on this GPU with other models",
+    SAME_GENERATION: "model error on unmeasured GPUs of a measured generation",
+    NEW_GENERATION: "model error on GPUs of unmeasured generations",
 }
 
 
 def _host(question: Question) -> str:
     if question.device.prices:
-        return "Dispatch takes what it took when this machine was calibrated."
-    return f"Ops are dispatched at the pace of '{question.host.name}', one after the other, and steps do not overlap."
+        return "Dispatch takes as long as when this machine was calibrated."
+    return f"Ops are dispatched one at a time at the pace of host '{question.host.name}', and steps do not overlap."
 
 
 def _loader(question: Question) -> str:
     rate = question.input_samples_per_s
     if rate is None:
         return "The data loader keeps up with the step."
-    return f"The data loader delivers {rate:,.0f} samples a second, always."
+    return f"The data loader delivers {rate:,.0f} samples per second throughout."
 
 
 def _links(forecast: Forecast) -> str:
@@ -82,33 +84,33 @@ def _links(forecast: Forecast) -> str:
     if cluster.n_nodes > 1 and cluster.between is not None:
         links.append(("between nodes", cluster.between))
     told = [f"{where} {link.name} sustains {show_bytes_per_s(link.sustained_bytes_per_s)}" for where, link in links]
-    return f"Links have their usual share of the nominal rate and nobody else's traffic: {', '.join(told)}."
+    return f"Links sustain their typical fraction of nominal bandwidth, with no competing traffic: {', '.join(told)}."
 
 
 def _price(forecast: Forecast) -> str:
     question, cluster = forecast.question, forecast.question.cluster
     price = show_usd(question.run_price_usd_per_hour or 0.0)
     if question.price_usd_per_hour is not None or cluster is None:
-        return f"An hour of all devices costs {price}, as given."
+        return f"Price: {price} per hour for all devices, as given."
     told = [part for part in (cluster.region, cluster.price_date) if part]
-    return f"An hour of all machines costs {price}, on demand ({', '.join(told) or 'date not known'}); prices change."
+    return f"Price: {price} per hour for all machines, on demand ({', '.join(told) or 'date unknown'}); prices change."
 
 
 def _power(forecast: Forecast, energy: Energy | None) -> str:
     device = forecast.question.device
     if energy is None:
-        return f"No energy is told: the power limit of {device.name} is not in the table."
-    more = "nothing for hosts, network and cooling" if energy.pue == 1 else f"{energy.pue:g} times that for the site"
+        return f"No energy estimate: the power limit of {device.name} is unknown."
+    more = "not counting hosts, network and cooling" if energy.pue == 1 else f"times {energy.pue:g} for the whole site"
     low, high = (round(100 * (p90_factor(log_sd) - 1)) for log_sd in (-POWER_LOG_SD, POWER_LOG_SD))
     return (
-        f"A device draws {100 * WORKING_FRACTION:.0f} % of its {device.tdp_w:,.0f} W while it works and "
-        f"{100 * WAITING_FRACTION:.0f} % while it waits ({low} to +{high} % at p10 and p90), {more}."
+        f"A device draws {100 * WORKING_FRACTION:.0f} % of its {device.tdp_w:,.0f} W while busy and "
+        f"{100 * WAITING_FRACTION:.0f} % while waiting ({low} to +{high} % at p10 and p90), {more}."
     )
 
 
 def _grid(energy: Energy) -> str:
     grid = energy.grid
     if grid is None:
-        return "No CO2 is told: name a region, or what its grid emits."
+        return "No CO2 estimate: the grid is unknown; it needs a region or the grid's emissions."
     told = f" ({grid.location}, {grid.year}, {grid.source})" if grid.source else ""
-    return f"The grid of {grid.name}{told} emits {grid.g_per_kwh:g} g of CO2 a kWh, the same at all hours."
+    return f"The grid of {grid.name}{told} emits {grid.g_per_kwh:g} g of CO2 per kWh at all hours."

@@ -40,7 +40,7 @@ PARTS = (
     "exposed_communication_s",
     "input_wait_s",
 )
-NO_LENGTH = "Without the samples of an epoch (--samples) there is no total time and no cost."
+NO_LENGTH = "Total time and cost need the number of samples per epoch."
 _EXACT = ("peak_memory_bytes", "covered_flop_fraction")
 _COMPILED = (
     "Compiled steps have the kernels that PyTorch's Inductor plans in its default mode; measured runs have checked "
@@ -195,7 +195,7 @@ class Forecast:
             found += _split_warnings(question)
         peak = question.device.peak(question.settings.precision)
         if peak.is_fallback:
-            found.append(f"{self.device} has no {peak.asked} units: its products run at the {peak.used} rate.")
+            found.append(f"{self.device} has no {peak.asked} units: matrix products run at the {peak.used} rate.")
         if question.has_limited_flows:
             found.append(
                 "Over TCP a ring is one flow from node to node unless NCCL opens several, and clouds limit flows (AWS "
@@ -204,18 +204,18 @@ class Forecast:
         if not question.is_even:
             who = "devices" if question.split == WHOLE else "replicas"
             found.append(
-                f"A batch of {self.batch_size:,} is not shared evenly by {question.n_replicas:,} {who}: the fullest "
-                f"has {question.micro_batch_size:,} samples a pass, and all wait for it."
+                f"A batch of {self.batch_size:,} does not divide evenly by {question.n_replicas:,} {who}: the fullest "
+                f"has {question.micro_batch_size:,} samples per pass, and the others wait for it."
             )
         if self.flop_utilisation > 1:
             found.append(passed_peak(question))
         if not self.fits:
             need, usable = show_bytes(self.peak_memory_bytes), show_bytes(question.device.usable_memory_bytes)
-            found.append(f"It does not fit: it needs {need}, and {self.device} has {usable} to use.")
+            found.append(f"Does not fit: needs {need}, but {self.device} has {usable} usable.")
         if self.covered_flop_fraction < 1:
             found.append(
                 f"The method {question.method.name} has figures for {100 * self.covered_flop_fraction:.1f} % of the "
-                "work; the rest counts as no time at all."
+                "work; the rest counts as zero time."
             )
         if self.to_target is not None:
             from traincast.forecasting.to_target import ends_before  # curves are loaded by those who ask for one
@@ -328,7 +328,7 @@ class Forecast:
     def __repr__(self) -> str:
         low, high = (show_duration(seconds) for seconds in self.interval("step_s"))
         return (
-            f"Forecast({self.model!r} on {self.place}, batch {self.batch_size}: {show_duration(self.step_s)} a step "
+            f"Forecast({self.model!r} on {self.place}, batch {self.batch_size}: {show_duration(self.step_s)} per step "
             f"({low} to {high}), bound by {self.bound_by})"
         )
 
@@ -355,14 +355,14 @@ def _without_effect(question: Question, *, has_traffic: bool) -> list[str]:
     """What was asked for and changes nothing."""
     found = []
     if question.n_devices == 1 and question.strategy.kind != "ddp" and not has_traffic:
-        found.append(f"One device has nobody to share with: the strategy '{question.strategy.name}' changes nothing.")
+        found.append(f"Strategy '{question.strategy.name}' has no effect on a single device.")
     if question.n_samples is None and (question.n_epochs > 1 or question.price_usd_per_hour is not None):
         found.append(NO_LENGTH)
     return found
 
 
 def _split_warnings(question: Question) -> list[str]:
-    found = ["Tensor and pipeline parallel steps are a model that no measurement has checked yet."]
+    found = ["Tensor and pipeline parallelism are modelled, but not yet checked against measurements."]
     n_passes, n_stages = question.accumulation_steps, question.pipeline_parallel
     if n_passes < n_stages:
         idle = question.split.bubble_fraction(n_passes)

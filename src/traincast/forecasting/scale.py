@@ -205,7 +205,7 @@ class Scaling:
         for curve in (self.strong, self.weak):
             notes += [f"{curve.kind.capitalize()} scaling: {text}" for text in curve.scaling.warnings]
         if not all(each.fits for group in answers.values() for each in group):
-            notes.append("Where a run does not fit, its times are as if it did.")
+            notes.append("Times of runs that do not fit are estimated as if they did.")
         return tuple(dict.fromkeys(notes))
 
     def __repr__(self) -> str:

@@ -35,7 +35,7 @@ def another_gpu(before: Asked) -> Iterator[WhatIf | LeftOut]:
     cheapest = min(found, key=lambda pair: _price_a_sample(pair[1], pair[0]) or float("inf"))
     yield _what_if(before, *fastest, own_price, "the fastest")
     if cheapest != fastest:
-        yield _what_if(before, *cheapest, own_price, "the cheapest a sample")
+        yield _what_if(before, *cheapest, own_price, "the cheapest per sample")
 
 
 def cheapest_by_device() -> dict[str, Machine]:
@@ -72,12 +72,12 @@ def _price_a_sample(asked: Asked, machine: Machine | None) -> float | None:
 
 def _what_if(before: Asked, machine: Machine, asked: Asked, own_price: float | None, what: str) -> WhatIf:
     price = _price_a_sample(asked, machine) or 0.0
-    ratio = "" if own_price is None else f", {price / own_price:.2f} times the price a sample"
+    ratio = "" if own_price is None else f", {price / own_price:.2f} times the price per sample"
     of = f"1 of {machine.n_devices} in {machine.name}" if machine.n_devices > 1 else machine.name
     return WhatIf(
         name=f"{_NAME}: {asked.forecast.device}",
         change=f"{asked.forecast.device}, {what} in the table of machines",
-        catch=f"{show_usd(_per_device(machine))} an hour ({machine.provider}, {of}, {machine.price_date}){ratio}.",
+        catch=f"{show_usd(_per_device(machine))} per hour ({machine.provider}, {of}, {machine.price_date}){ratio}.",
         forecast=asked.forecast,
         gain=gain_of(before, asked, other_device=True),
         peak_memory_bytes=asked.forecast.peak_memory_bytes,

@@ -62,7 +62,7 @@ def larger_batch(before: Asked) -> Found:
             asked,
             name="larger batch",
             change=f"batch {asked.forecast.batch_size:,} instead of {question.batch_size:,}",
-            catch=f"1/{times} of the updates an epoch: the learning rate has to follow, and convergence may need more "
+            catch=f"1/{times} of the updates per epoch: the learning rate has to follow, and convergence may need more "
             "epochs.",
             own_log_sd=DOUBLED_BATCH_LOG_SD * math.sqrt(math.log2(times)),
         )
@@ -178,11 +178,11 @@ def more_loader_workers(before: Asked) -> Found:
     question, name = before.forecast.question, "more loader workers"
     rate = question.input_samples_per_s
     if rate is None:
-        return [LeftOut(name, "the loader is taken to keep up (--input-samples-per-s tells what it delivers)")]
+        return [LeftOut(name, "the loader is assumed to keep up, as its rate was not given")]
     if not before.forecast.input_wait_s:
-        return [LeftOut(name, f"the loader keeps up at {rate:,.0f} samples a second")]
+        return [LeftOut(name, f"the loader keeps up at {rate:,.0f} samples per second")]
     asked = ask(replace(question, input_samples_per_s=2 * rate))
-    change = f"{2 * rate:,.0f} samples a second instead of {rate:,.0f}"
+    change = f"{2 * rate:,.0f} samples per second instead of {rate:,.0f}"
     catch = "Twice the workers deliver twice as much only while there are cores, and the disk follows."
     return [_what_if(before, asked, name=name, change=change, catch=catch)]
 

@@ -91,7 +91,7 @@ def _check_interruptions(space: Space, terms: Terms) -> None:
         if offer.spot_usd_per_hour is not None and offer.provider not in terms.per_day:
             raise InputError(
                 f"How often '{offer.provider}' takes back spot machines such as '{offer.name}' is not known: give "
-                "interruptions_per_day (--interruptions-per-day)."
+                "interruptions_per_day."
             )
 
 

@@ -15,7 +15,7 @@ _ADVICE = {
     "memory": "more bandwidth, fused ops or a lower precision would make it faster",
     "host": "a larger batch, compilation or fewer small ops would make it faster",
     "input": "more loader workers or cheaper samples would make it faster",
-    "communication": "faster links, a larger batch a device or fewer devices would make it faster",
+    "communication": "faster links, a larger batch per device or fewer devices would make it faster",
     "pipeline": "more accumulation steps or fewer stages would make it faster",
 }
 
@@ -36,8 +36,8 @@ def _predicted_only(gap: Gap) -> str:
     if answer.input_wait_s and answer.bound_by != "input":
         advice = "but the loader is slower than the step, so that only a faster loader would make it faster"
     return (
-        f"Predicted to be bound by {_who(answer.bound_by)}: {advice}. By kind of work the largest part is "
-        f"{_named(first)} with {_percent(first.predicted_s, answer.step_s)} of the step."
+        f"Predicted to be bound by {_who(answer.bound_by)}: {advice}. The largest kind of work is "
+        f"{_named(first)}, {_percent(first.predicted_s, answer.step_s)} of the step."
     )
 
 
@@ -82,8 +82,8 @@ def _bound_sentence(gap: Gap, bound: Bound | None) -> str:
     predicted = gap.forecast.bound_by
     if bound is None:
         return (
-            "What bound the run cannot be told from this measurement: a trace of torch.profiler, or --measured here, "
-            f"tells it. The forecast says {_who(predicted)}."
+            "This measurement does not show what bound the run; a trace of torch.profiler does. "
+            f"The forecast says {_who(predicted)}."
         )
     same = "as the forecast says" if bound.by == predicted else f"the forecast says {_who(predicted)}"
     share = f"{100 * bound.fraction:.0f} % of the step"
@@ -104,8 +104,8 @@ def _rate_sentence(gap: Gap) -> list[str]:
         ]
     told = f"Its products and convolutions reached {show_flop_per_s(rate)}, {100 * reached:.0f} % of the peak"
     if reached > _MOST_POSSIBLE:
-        return [f"{told} of {device.name}, which cannot be: was it another model, batch, precision or device?"]
-    return [f"{told} that we have for {device.name}."]
+        return [f"{told} of {device.name}, which is impossible: was it another model, batch, precision or device?"]
+    return [f"{told} listed for {device.name}."]
 
 
 def _who(bound_by: str) -> str:

@@ -25,9 +25,11 @@ def to_html(document: Document, *, provenance: str = "") -> str:
     body = [f"<h1>{escape(document.title)}</h1>"]
     if document.subtitle:
         body.append(f'<p class="subtitle">{escape(document.subtitle)}</p>')
+    if document.verdict:
+        body.append(f'<p class="verdict">{escape(document.verdict)}</p>')
     body += [_chart(chart, number) for number, chart in enumerate(document.charts)]
     body += [_table(table, with_title=table.title != document.title) for table in document.tables]
-    body.append(_notes(document.notes))
+    body += [_notes(document.remarks), _folded("Assumptions", document.assumptions)]
     if provenance:
         body.append(f"<footer>{escape(provenance)}</footer>")
     if document.charts:
@@ -77,6 +79,10 @@ def _cell(text: str) -> str:
 def _notes(notes: tuple[str, ...]) -> str:
     items = "".join(f"<li>{escape(note)}</li>" for note in notes)
     return f'<ul class="notes">{items}</ul>' if notes else ""
+
+
+def _folded(title: str, notes: tuple[str, ...]) -> str:
+    return f"<details><summary>{title} ({len(notes)})</summary>{_notes(notes)}</details>" if notes else ""
 
 
 def _scripts(charts: tuple[Chart, ...]) -> list[str]:

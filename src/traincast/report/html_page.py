@@ -35,6 +35,7 @@ main { max-width: 84rem; margin: 0 auto; padding: 2rem 1.25rem 4rem; }
 h1 { font-size: 1.6rem; line-height: 1.25; margin: 0 0 .25rem; overflow-wrap: anywhere; }
 h2 { font-size: 1.1rem; margin: 2.25rem 0 .5rem; overflow-wrap: anywhere; }
 .subtitle { color: var(--quiet); margin: 0 0 1rem; }
+.verdict { font-size: 1.1rem; max-width: 60rem; margin: 0 0 1rem; }
 section, figure { margin: 1.5rem 0 0; }
 .chart { width: 100%; height: 26rem; }
 .scroll { overflow-x: auto; }
@@ -47,6 +48,8 @@ td.text { overflow-wrap: break-word; max-width: 26rem; }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 tbody tr:nth-child(even) { background: var(--stripe); }
 .notes { color: var(--quiet); font-size: .9rem; padding-left: 1.2rem; max-width: 48rem; }
+details { margin-top: 1rem; color: var(--quiet); font-size: .9rem; }
+summary { cursor: pointer; }
 footer { margin-top: 2.5rem; padding-top: .75rem; border-top: 1px solid var(--line); color: var(--quiet);
   font-size: .85rem; overflow-wrap: anywhere; }
 @media print { .scroll { overflow: visible; } main { max-width: none; padding: 0; } }

@@ -21,7 +21,7 @@ def to_dict(document: Document) -> dict[str, Any]:
         "title": document.title,
         "subtitle": document.subtitle,
         "tables": [_table(table) for table in document.tables],
-        "notes": list(document.notes),
+        "notes": [*filter(None, [document.verdict]), *document.remarks, *document.assumptions],
     }
 
 

@@ -29,6 +29,9 @@ def to_text(document: Document, *, width: int | None = None, color: bool = False
     console.print(Text(_printable(document.title), style="bold"), width=width)
     if document.subtitle:
         console.print(Text(_printable(document.subtitle)), width=width)
+    if document.verdict:
+        console.print()
+        console.print(Text(_printable(document.verdict)), width=width)
     for table in document.tables:
         console.print()
         if table.title and table.title != document.title:
@@ -39,9 +42,13 @@ def to_text(document: Document, *, width: int | None = None, color: bool = False
             part_width = max(width, _needed_width(part)) if width else None
             console.print(_rich_table(part) if part.rows else "(no rows)", width=part_width)
         _print_notes(console, table.notes, width)
-    if document.notes:
+    if document.remarks:
         console.print()
-        _print_notes(console, document.notes, width)
+        _print_notes(console, document.remarks, width)
+    if document.assumptions:
+        console.print()
+        console.print(Text("Assumptions", style="bold"), width=width)
+        _print_notes(console, document.assumptions, width)
     return "\n".join(line.rstrip() for line in page.getvalue().splitlines()) + "\n"
 
 

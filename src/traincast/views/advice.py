@@ -42,7 +42,7 @@ def op_table(advice: Advice) -> Table:
         ),
         rows=tuple(rows),
         notes=(
-            "launch: a kernel too short to count for more than its start; host: the device waited for the dispatch.",
+            "launch: the kernel is so short that only its launch counts; host: the device waited for the dispatch.",
         ),
     )
 
@@ -81,7 +81,7 @@ def what_if_table(advice: Advice) -> Table:
             Column(key="catch", header="the catch"),
         ),
         rows=tuple(_what_if_row(one) for one in advice.what_ifs),
-        notes=("Speed is samples a second over today's.",),
+        notes=("Speed: samples per second relative to the current settings.",),
     )
 
 

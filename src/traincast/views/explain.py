@@ -14,6 +14,7 @@ from traincast.report.document import Document
 from traincast.report.table import Column, Table
 from traincast.views.advice import left_out_note, module_table, op_table, roofline_figure, what_if_table
 from traincast.views.answer_rows import bound_table
+from traincast.views.verdicts import fit_of, with_spread
 
 _LEAST_SHOWN = 0.005  # of the step: kinds below are added up in one row
 _PREDICTED = Column(key="predicted_s", header="predicted", show="duration")
@@ -26,7 +27,7 @@ _SHARE = Column(key="predicted_fraction", header="share", show="percent")
 
 
 def document_of(gap: Gap) -> Document:
-    """Tables, charts, and the verdict. Beside a measured step the ops of the predicted one are left out."""
+    """Verdict, tables and charts. With a measured step, the table of predicted ops is left out."""
     answer, advice = gap.forecast, gap.advice
     question = answer.question
     parts = [question.settings.precision, question.settings.optimizer, f"method {question.method.name}"]
@@ -34,10 +35,21 @@ def document_of(gap: Gap) -> Document:
     return Document(
         title=f"Why {answer.model} takes its time on {answer.place}, batch {answer.batch_size:,}",
         subtitle=", ".join(parts),
+        verdict=_verdict(gap),
         tables=(_phases(gap), _kinds(gap), *_predicted(gap, advice), what_if_table(advice)),
         charts=(_chart(gap), roofline_figure(advice)),
-        notes=(*verdict(gap), *left_out_note(advice), *_remarks(gap)),
+        warnings=answer.warnings,
+        notes=(*left_out_note(advice), *_notes(gap)),
+        assumptions=step_assumptions_of(question),
     )
+
+
+def _verdict(gap: Gap) -> str:
+    """A measured step is compared with the prediction; without one, the prediction opens with its numbers."""
+    sentences = verdict(gap)
+    if gap.measured is None:
+        sentences = (fit_of(gap.forecast), f"Step {with_spread(gap.forecast, 'step_s', 'duration')}.", *sentences)
+    return " ".join(sentences)
 
 
 def _predicted(gap: Gap, advice: Advice) -> tuple[Table, ...]:
@@ -70,9 +82,9 @@ def _kinds(gap: Gap) -> Table:
             title="By kind of work, largest difference first",
             columns=(*columns, *_MEASURED, *rates),
             rows=tuple((*_cells(row), row.flop_per_s, row.bytes_per_s) for row in rows),
-            notes=("FLOP/s and bytes/s are what the run reached; bytes are the least that had to be moved.",),
+            notes=("FLOP/s and bytes/s are what the run achieved, with the fewest bytes that the ops have to move.",),
         )
-    notes = () if gap.measured is None else ("The measurement does not tell kinds of work apart.",)
+    notes = () if gap.measured is None else ("The measurement does not distinguish kinds of work.",)
     return Table(
         title="By kind of work, as predicted",
         columns=(*columns, _SHARE, *rates),
@@ -82,7 +94,7 @@ def _kinds(gap: Gap) -> Table:
 
 
 def _shown(gap: Gap) -> list[GapRow]:
-    """Kinds that hardly count on either side are one row."""
+    """Kinds that are small on both sides become one row."""
     least_s = _LEAST_SHOWN * max(gap.step.predicted_s, gap.step.measured_s or 0.0)
     small = [row for row in gap.kinds if max(row.predicted_s, row.measured_s or 0.0) < least_s]
     rows = [row for row in gap.kinds if row not in small]
@@ -125,11 +137,10 @@ def _chart(gap: Gap) -> Chart:
     )
 
 
-def _remarks(gap: Gap) -> list[str]:
-    notes = [] if gap.measured is None else list(gap.measured.notes)
-    notes += [f"Warning: {warning}" for warning in gap.forecast.warnings]
-    notes.append(
-        "In the roofline an op that is no product counts one flop for each element that it writes, a reduction for "
-        "each that it reads."
+def _notes(gap: Gap) -> tuple[str, ...]:
+    measured = () if gap.measured is None else gap.measured.notes
+    return (
+        *measured,
+        "In the roofline, an op that is not a matrix product counts one flop per element that it writes; a reduction "
+        "counts one per element that it reads.",
     )
-    return notes + [f"Assumed: {assumption}" for assumption in step_assumptions_of(gap.forecast.question)]

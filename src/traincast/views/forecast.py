@@ -9,8 +9,9 @@ from traincast.report.document import Document
 from traincast.report.table import Column, Show, Table, show_value
 from traincast.units import show_bytes, show_duration
 from traincast.views.answer_rows import bound_table, energy_rows, target_rows
-from traincast.views.forecast_parts import phases_chart, remarks_on, settings_of
+from traincast.views.forecast_parts import phases_chart, run_note, settings_of, warnings_of
 from traincast.views.several_forecasts import document_of_several
+from traincast.views.verdicts import bound_words, fit_of, with_spread
 
 # How the numbers of a forecast read, in the order in which people ask for them.
 _ROWS: dict[str, tuple[str, Show]] = {
@@ -31,7 +32,7 @@ _ROWS: dict[str, tuple[str, Show]] = {
 
 
 def document_of(answers: Sequence[Forecast]) -> Document:
-    """One forecast is told, several are compared."""
+    """One forecast in full; several side by side."""
     return _one(answers[0]) if len(answers) == 1 else document_of_several(answers)
 
 
@@ -54,40 +55,49 @@ def _one(answer: Forecast) -> Document:
     return Document(
         title=f"{answer.model} on {answer.place}, batch {answer.batch_size:,}",
         subtitle=settings_of([answer]),
+        verdict=_verdict(answer),
         tables=(Table(title="Forecast", columns=columns, rows=tuple(rows)), bound_table(answer.bound_s)),
         charts=(phases_chart([answer], ["step"], title=f"One step of {answer.model} on {answer.place}"),),
-        notes=(
-            _verdict(answer),
-            *_fit(answer),
-            *remarks_on([answer]),
-            *(f"Assumed: {assumption}" for assumption in answer.assumptions),
-        ),
+        warnings=warnings_of([answer]),
+        notes=(_busy(answer), *run_note([answer])),
+        assumptions=answer.assumptions,
     )
 
 
-_BOUND_BY = {
-    "compute": "Bound by compute: more FLOP/s would make it faster.",
-    "memory": "Bound by memory: more bandwidth would make it faster.",
-    "host": "Bound by the host: most of the time the device waits for ops; a larger batch costs little.",
-    "input": "Bound by the input: the data loader is slower than the step.",
-    "communication": "Bound by communication: faster links or a larger batch a device would make it faster.",
-    "pipeline": "Bound by the pipeline: stages wait for each other most; more accumulation steps would fill it.",
+# What would help, by what bounds the step.
+_ADVICE = {
+    "compute": "More FLOP/s would make it faster.",
+    "memory": "More memory bandwidth would make it faster.",
+    "host": "The device mostly waits for the host to launch ops; a larger batch costs little.",
+    "input": "The data loader is slower than the step.",
+    "communication": "Faster links or a larger batch per device would make it faster.",
+    "pipeline": "Stages mostly wait for each other; more accumulation steps would fill the pipeline.",
 }
 
 
 def _verdict(answer: Forecast) -> str:
-    told = _BOUND_BY[answer.bound_by]
+    """Fits or not, what bounds it, and the numbers with their spread."""
+    bound = bound_words(answer)
+    sentences = [
+        fit_of(answer),
+        f"{bound[0].upper()}{bound[1:]}.",
+        f"Step {with_spread(answer, 'step_s', 'duration')}.",
+    ]
+    if answer.total_s is not None:
+        sentences.append(f"Run {with_spread(answer, 'total_s', 'duration')}.")
+    if answer.cost_usd is not None:
+        sentences.append(f"Cost {with_spread(answer, 'cost_usd', 'usd')}.")
+    return " ".join(sentences)
+
+
+def _busy(answer: Forecast) -> str:
+    """What would help, and who works how long."""
+    advice = _ADVICE[answer.bound_by]
     if answer.input_wait_s and answer.bound_by != "input":
-        head = told.split(":")[0]
-        told = f"{head}, but the data loader is slower still: it sets the pace, and only a faster one would help."
+        advice = "The data loader sets the pace: only a faster one would help."
     host, device = show_duration(answer.host_s), show_duration(answer.device_s)
     links = ""
     if answer.question.n_devices > 1:
         busy, sent = show_duration(answer.communication_s), show_bytes(int(answer.bytes_sent))
-        links = f" Links are busy for {busy}, and a device sends {sent}."
-    return f"{told} The host works {host} on a step and the device {device}.{links}"
-
-
-def _fit(answer: Forecast) -> tuple[str, ...]:
-    usable = show_value(answer.question.device.usable_memory_bytes, "bytes")
-    return (f"It fits: {answer.device} has {usable} to use.",) if answer.fits else ()  # a warning says that it does not
+        links = f" Links are busy for {busy}, and each device sends {sent}."
+    return f"{advice} Per step, the host is busy for {host} and the device for {device}.{links}"

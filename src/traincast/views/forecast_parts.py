@@ -1,4 +1,4 @@
-"""What one forecast and several have in common: their settings, the run, warnings and phases."""
+"""What one forecast and several have in common: settings, length of the run, warnings and phases."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _settings(forecast: Forecast) -> list[str]:
     if question.n_devices > 1:
         parts.append(f"{question.strategy.name} on {show_things(question.n_devices, 'device')}")
     if question.split.n_devices > 1:
-        parts.append(f"tensor {question.tensor_parallel} x pipeline {question.pipeline_parallel} a replica")
+        parts.append(f"tensor {question.tensor_parallel} x pipeline {question.pipeline_parallel} per replica")
     if question.accumulation_steps > 1:
         parts.append(f"{question.accumulation_steps} passes of {question.micro_batch_size:,}")
     elif question.n_devices > 1:
@@ -34,23 +34,27 @@ def _settings(forecast: Forecast) -> list[str]:
     return parts
 
 
-def remarks_on(forecasts: Sequence[Forecast]) -> tuple[str, ...]:
-    """How long the run is, at which price if there is one for all, and every warning once."""
+def run_note(forecasts: Sequence[Forecast]) -> tuple[str, ...]:
+    """How long the run is, and at which price if all have the same."""
     first = forecasts[0].question
-    notes: dict[str, None] = {}
-    if first.n_samples is not None:
-        prices = {forecast.question.run_price_usd_per_hour for forecast in forecasts}
-        price = first.run_price_usd_per_hour if len(prices) == 1 else None
-        at = "" if price is None else f" at {show_usd(price)} an hour"
-        notes[f"The run is {show_things(first.n_epochs, 'epoch')} of {first.n_samples:,} samples{at}."] = None
-    for forecast in forecasts:
-        for warning in forecast.warnings:
-            notes[f"Warning: {_of_whom(warning, forecast, forecasts)}{warning}"] = None
-    return tuple(notes)
+    if first.n_samples is None:
+        return ()
+    prices = {forecast.question.run_price_usd_per_hour for forecast in forecasts}
+    price = first.run_price_usd_per_hour if len(prices) == 1 else None
+    at = "" if price is None else f" at {show_usd(price)} per hour"
+    return (f"The run is {show_things(first.n_epochs, 'epoch')} of {first.n_samples:,} samples{at}.",)
 
 
-def _of_whom(warning: str, own: Forecast, forecasts: Sequence[Forecast]) -> str:
-    """Nobody, if it is about all; a place, if it is about all batches there; else one choice."""
+def warnings_of(forecasts: Sequence[Forecast]) -> tuple[str, ...]:
+    """Every warning once, with the forecasts that it is about."""
+    every = (
+        f"{_about(warning, forecast, forecasts)}{warning}" for forecast in forecasts for warning in forecast.warnings
+    )
+    return tuple(dict.fromkeys(every))
+
+
+def _about(warning: str, own: Forecast, forecasts: Sequence[Forecast]) -> str:
+    """Nothing if it holds for all; the place if it holds for all batch sizes there; else place and batch."""
     if all(warning in other.warnings for other in forecasts):
         return ""
     is_of_place = all(warning in other.warnings for other in forecasts if other.place == own.place)
@@ -58,7 +62,7 @@ def _of_whom(warning: str, own: Forecast, forecasts: Sequence[Forecast]) -> str:
 
 
 def phases_chart(forecasts: Sequence[Forecast], labels: list[str], *, title: str) -> Chart:
-    """A bar a forecast, of what its step is made of."""
+    """One bar per forecast: what its step is made of."""
     shown = [part for part in PARTS if any(getattr(forecast, part) for forecast in forecasts)]
     return Chart(
         title=title,

@@ -43,13 +43,15 @@ def document_of(answer: LayerTable) -> Document:
     )
     return Document(
         title=f"{trace.name}, batch {batch}",
-        subtitle=_summary(trace, batch),
+        verdict=_summary(trace, batch),
         tables=(table,),
         charts=(
             _chart(f"Flop of one step of {trace.name}", rows, "flop", shape=shape),
             _chart(f"Bytes that one step of {trace.name} moves", rows, "bytes", shape=shape),
         ),
+        warnings=_uncounted(trace),
         notes=(*_notes(answer), *_tied(trace)),
+        assumptions=tuple(f"{assumption}." for assumption in trace.assumptions),
     )
 
 
@@ -88,30 +90,35 @@ def _summary(trace: Trace, batch: int) -> str:
     forward, backward = trace.forward_flop(batch), trace.backward_flop(batch)
     return (
         f"{show_integer(trace.n_parameters)} parameters; forward {show_flop(forward)}, "
-        f"backward {show_flop(backward)}; {show_count(forward / batch / 2)} multiply-adds forward a sample"
+        f"backward {show_flop(backward)}; {show_count(forward / batch / 2)} multiply-adds per sample forward."
     )
 
 
 def _notes(answer: LayerTable) -> tuple[str, ...]:
     trace, batch, device, precision = answer.trace, answer.batch_size, answer.device, answer.precision
-    notes = ["A multiply-add is 2 flop; matrix products of all kinds count. Bytes are those of the captured dtype."]
+    notes = [
+        "A multiply-add counts as 2 flop; only matrix products and convolutions count. Bytes are in the captured dtype."
+    ]
     if device is not None:
         peak = device.peak(precision)
         ideal_s = (trace.forward_flop(batch) + trace.backward_flop(batch)) / peak.flop_per_s
         notes.append(
             f"Ideal time: flop over the peak of {device.name} ({show_flop_per_s(peak.flop_per_s)}, {peak.used}"
             + (f", as it has no {peak.asked} units" if peak.is_fallback else "")
-            + f"). A step of {show_duration(ideal_s)}, {batch / ideal_s:,.0f} samples/s: no real device gets there."
+            + f"). A step takes {show_duration(ideal_s)} ({batch / ideal_s:,.0f} samples/s); real devices take longer."
         )
-    notes += [f"Assumed: {assumption}." for assumption in trace.assumptions]
-    if trace.uncosted_ops:
-        covered = f"{100 * trace.covered_flop_fraction:.1f} %"
-        notes.append(f"Not counted: {', '.join(trace.uncosted_ops)}; counted ops move {covered} of the bytes.")
     return tuple(notes)
 
 
+def _uncounted(trace: Trace) -> tuple[str, ...]:
+    if not trace.uncosted_ops:
+        return ()
+    covered = f"{100 * trace.covered_flop_fraction:.1f} %"
+    return (f"Not counted: {', '.join(trace.uncosted_ops)}; counted ops move {covered} of the bytes.",)
+
+
 def _tied(trace: Trace) -> tuple[str, ...]:
-    """Of every layer that shares weights, whatever rows are shown: what a sum must leave out."""
+    """Every layer that shares weights, whichever rows are shown: sums must count them once."""
     return tuple(
         f"{layer.path} shares {layer.n_tied_parameters:,} parameters with {', '.join(layer.tied_to)}: "
         "sums count them once."

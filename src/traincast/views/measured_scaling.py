@@ -8,7 +8,7 @@ from traincast.report.table import Column, Table
 from traincast.scaling.measured import DataParallelFit, MeasuredScaling
 from traincast.scaling.measured_epochs import FP32_BYTES, HUB, MEASURES, RING, MeasuredEpochs
 from traincast.scaling.measured_file import MeasuredEpoch
-from traincast.units import show_bytes_per_s, show_count, show_duration, show_percent
+from traincast.units import show_bytes_per_s, show_count, show_duration, show_percent, show_ratio, show_things
 
 _WHICH = (
     Column(key="batch_size", header="batch", show="integer"),
@@ -21,9 +21,12 @@ def document_of(answer: MeasuredEpochs) -> Document:
     return Document(
         title=f"Measured epochs of {answer.source}",
         subtitle=f"strong scaling, {show_count(size)} parameters of {FP32_BYTES} bytes",
+        verdict=_verdict(split),
         tables=(_split_table(split), _traffic_table(split), *(() if fit is None else (_fit_table(fit),))),
         charts=(_epochs(answer.rows), _parts(split), *(() if fit is None else (_fitted(fit),))),
-        notes=_notes(split, fit, size, answer.link_bytes_per_s),
+        warnings=(*split.warnings, *(() if fit is None else fit.warnings)),
+        notes=_notes(fit, size, answer.link_bytes_per_s),
+        assumptions=tuple(f"{text}." for text in split.assumptions),
     )
 
 
@@ -78,22 +81,30 @@ def _fit_table(fit: DataParallelFit) -> Table:
     return Table(title="An epoch as the slowest of host, devices and input (DataParallel)", columns=columns, rows=rows)
 
 
-def _notes(split: MeasuredScaling, fit: DataParallelFit | None, size: int, rate: float | None) -> tuple[str, ...]:
-    notes = [f"Assumed: {text}." for text in split.assumptions]
+def _verdict(split: MeasuredScaling) -> str:
+    """The best speedup that was measured."""
+    best = max(split.points, key=lambda point: point.speedup)
+    return (
+        f"Largest measured speedup: {show_ratio(best.speedup)} on {show_things(best.row.n_devices, 'GPU')} at batch "
+        f"{best.row.batch_size:,} ({show_percent(best.efficiency_fraction)} efficient)."
+    )
+
+
+def _notes(fit: DataParallelFit | None, size: int, rate: float | None) -> tuple[str, ...]:
+    notes = []
     if rate is None:
-        notes.append("--link names the link, and its share is added.")
+        notes.append("The share of the link is unknown: no link was named.")
     if fit is None:
-        notes.append("Four rows and two numbers of GPUs are needed to fit what a step waits for.")
-        return (*notes, *(f"Warning: {text}" for text in split.warnings))
+        return (*notes, "A fit of what a step waits for needs at least four rows and two different numbers of GPUs.")
     model, left_out = fit.model, fit.leave_one_out_error_fraction
     notes += [
-        f"Fitted: host {show_duration(model.host_s)} a step and {show_duration(model.replica_s)} for each further GPU, "
-        f"compute {show_duration(model.compute_s_per_sample)} and input {show_duration(model.input_s_per_sample)} a "
-        "sample.",
-        "Fitted link: if a further GPU cost nothing but its weights and gradients, the link of GPU 0 would carry "
-        f"{show_bytes_per_s(model.least_link_bytes_per_s(size * FP32_BYTES))}; it is at least as fast.",
+        f"Fitted: host {show_duration(model.host_s)} per step and {show_duration(model.replica_s)} per additional GPU, "
+        f"compute {show_duration(model.compute_s_per_sample)} and input {show_duration(model.input_s_per_sample)} "
+        "per sample.",
+        "Fitted link: if an additional GPU cost only the transfer of its weights and gradients, the link of GPU 0 "
+        f"would carry {show_bytes_per_s(model.least_link_bytes_per_s(size * FP32_BYTES))}; it is at least as fast.",
         f"Mean error of the fit {show_percent(fit.mean_error_fraction)}"
-        + ("." if left_out is None else f", of a row that it did not see {show_percent(left_out)}."),
+        + ("." if left_out is None else f", {show_percent(left_out)} on rows left out of the fit."),
     ]
     best = min(fit.baselines, key=lambda each: each.mean_error_fraction, default=None)
     if best is not None:
@@ -101,11 +112,11 @@ def _notes(split: MeasuredScaling, fit: DataParallelFit | None, size: int, rate:
             f"The best rule of thumb, {best.name}, is off by {show_percent(best.mean_error_fraction)} on rows with "
             "several GPUs."
         )
-    return (*notes, *(f"Warning: {text}" for text in (*split.warnings, *fit.warnings)))
+    return tuple(notes)
 
 
 def _epochs(rows: tuple[MeasuredEpoch, ...]) -> Chart:
-    """One line a batch size."""
+    """One line per batch size."""
     series = []
     for batch in dict.fromkeys(row.batch_size for row in rows):
         own = sorted((row for row in rows if row.batch_size == batch), key=lambda row: row.n_devices)

@@ -9,6 +9,7 @@ from traincast.report.chart import Chart, ReferenceLine, Series
 from traincast.report.document import Document
 from traincast.report.table import Column, Table
 from traincast.units import show_bytes
+from traincast.views.verdicts import fit_sentence
 
 _N_CHART_POINTS = 600
 
@@ -18,9 +19,11 @@ def document_of(answer: StepMemory) -> Document:
     return Document(
         title=f"Memory of {answer.model}, batch {answer.batch_size}",
         subtitle=f"{settings.precision}, {settings.optimizer}, {answer.target}",
+        verdict=_verdict(answer),
         tables=(_table(answer),),
         charts=(_chart(answer),),
-        notes=(*_notes(answer), *(f"Assumed: {assumption}." for assumption in answer.assumptions)),
+        notes=(_peak(answer),),
+        assumptions=tuple(f"{assumption}." for assumption in answer.assumptions),
     )
 
 
@@ -42,7 +45,9 @@ def _table(answer: StepMemory) -> Table:
         title="Bytes at the peak",
         columns=columns,
         rows=tuple((kind, size, size / answer.total_bytes) for kind, size in rows),
-        notes=("Context, workspaces and allocator are allowances; the tracked peak follows from the model.",),
+        notes=(
+            "Context, workspaces and allocator are estimated allowances; the tracked peak is computed from the model.",
+        ),
     )
 
 
@@ -66,15 +71,15 @@ def _chart(answer: StepMemory) -> Chart:
     )
 
 
-def _notes(answer: StepMemory) -> list[str]:
+def _verdict(answer: StepMemory) -> str:
+    """Whether the batch fits, and the largest one that does; without a device, how much it needs."""
+    if answer.device is None:
+        return f"Needs {show_bytes(answer.total_bytes)}."
+    fits = fit_sentence(answer.total_bytes, answer.device.usable_memory_bytes)
+    largest = answer.largest_batch_size
+    return f"{fits} {f'Largest batch that fits: {largest:,}.' if largest else 'Not even a batch of 1 fits.'}"
+
+
+def _peak(answer: StepMemory) -> str:
     place = f" of '{answer.peak_module}'" if answer.peak_module else ""
-    notes = [f"The peak is in the {answer.peak_phase} pass, at {answer.peak_op}{place}."]
-    if answer.device is not None:
-        usable = show_bytes(answer.device.usable_memory_bytes)
-        verdict = "fits" if answer.fits else "does NOT fit"
-        notes.append(f"Batch {answer.batch_size} {verdict} {answer.device.name} ({usable} usable).")
-        if answer.largest_batch_size:
-            notes.append(f"The largest batch that fits is {answer.largest_batch_size:,}.")
-        else:
-            notes.append("Not even a batch of 1 fits.")
-    return notes
+    return f"The peak is in the {answer.peak_phase} pass, at {answer.peak_op}{place}."

@@ -7,7 +7,7 @@ from traincast.report.document import Document
 from traincast.report.table import Column, Table
 from traincast.scaling.optimus import TERMS, SpeedCurve, SpeedFit, SpeedModel, speed_chart
 from traincast.scaling.optimus_times import OptimusTimes
-from traincast.units import show_duration, show_percent
+from traincast.units import show_duration, show_percent, show_things
 
 
 def document_of(answer: OptimusTimes) -> Document:
@@ -15,9 +15,11 @@ def document_of(answer: OptimusTimes) -> Document:
     return Document(
         title=f"Time to {n_steps:,} steps by Optimus' speed model",
         subtitle=_subtitle(answer.speeds, model, fit),
+        verdict=_verdict(curves, n_steps),
         tables=(_table(curves, n_steps),),
         charts=(_times(curves, n_steps), speed_chart(curves)),
-        notes=_notes(curves, model, fit, n_steps),
+        warnings=() if fit is None else fit.warnings,
+        notes=_notes(model, fit),
     )
 
 
@@ -59,24 +61,30 @@ def _times(curves: tuple[SpeedCurve, ...], n_steps: int) -> Chart:
     )
 
 
-def _notes(curves: tuple[SpeedCurve, ...], model: SpeedModel, fit: SpeedFit | None, n_steps: int) -> tuple[str, ...]:
-    notes = [
-        f"{curve.n_servers} server{'s' * (curve.n_servers > 1)}: fastest with {curve.fastest_n_workers} workers, "
-        f"{show_duration(n_steps / float(curve.steps_per_s.max()))}."
+def _verdict(curves: tuple[SpeedCurve, ...], n_steps: int) -> str:
+    """The fastest number of workers for every number of servers."""
+    fastest = "; ".join(
+        f"{show_duration(n_steps / float(curve.steps_per_s.max()))} with {show_things(curve.n_servers, 'server')} and "
+        f"{show_things(curve.fastest_n_workers, 'worker')}"
         for curve in curves
-    ]
+    )
+    return f"Fastest: {fastest}."
+
+
+def _notes(model: SpeedModel, fit: SpeedFit | None) -> tuple[str, ...]:
     counted = "of all workers together, each on its own mini-batch" if model.mode == "async" else "of the whole job"
-    notes.append(f"Steps are those {counted}.")
+    notes = [f"Steps are counted {counted}."]
     terms = ", ".join(f"{name} {value:.3g}" for name, value in zip(TERMS[model.mode], model.theta, strict=True))
     notes.append(f"Coefficients in seconds: {terms}.")
     if fit is not None:
         left_out = fit.leave_one_out_error_fraction
-        unseen = "" if left_out is None else f", of a point that it did not see {show_percent(left_out)}"
+        unseen = "" if left_out is None else f", {show_percent(left_out)} on points left out of the fit"
         notes.append(
             f"Fitted to {fit.n_points} points with a mean error of {show_percent(fit.mean_error_fraction)}{unseen}. "
-            "With --batch the points are read as synchronous, without as asynchronous."
+            "Points are read as synchronous if a batch size is given, else as asynchronous."
         )
-        notes += [f"Warning: {text}" for text in fit.warnings]
     else:
-        notes.append("The paper's coefficients came without its batch and machines: they show shapes, no forecast.")
+        notes.append(
+            "The paper gives its coefficients without batch size and machines: they show shapes, not a forecast."
+        )
     return tuple(notes)

@@ -11,6 +11,7 @@ from traincast.report.chart import Chart, ReferenceLine, Series
 from traincast.report.document import Document
 from traincast.report.table import Column, Row, Table
 from traincast.units import show_bytes, show_duration, show_integer, show_usd
+from traincast.views.verdicts import bound_words, fit_of
 
 if TYPE_CHECKING:
     from traincast.planning.plan import Choice, Plan
@@ -27,22 +28,25 @@ _COLUMNS = (
     Column(key="total_p90_s", header="p90", show="duration"),
     Column(key="cost_usd", header="cost", show="usd"),
     Column(key="cost_p90_usd", header="p90", show="usd"),
-    Column(key="kept_fraction", header="kept", show="percent"),
-    Column(key="price_date", header="price of", show="name"),
+    Column(key="kept_fraction", header="limits kept", show="percent"),
+    Column(key="price_date", header="price date", show="name"),
 )
 _MOST_POINTS = 400
 
 
 def document_of(plan: Plan) -> Document:
-    """One plan in full."""
+    """Verdict, recommended plans, the front, and a chart of time and cost."""
     length = plan.length
     epochs = "1 epoch" if length.n_epochs == 1 else f"{length.n_epochs:,.4g} epochs"
     return Document(
         title=f"{plan.model}: {epochs} of {length.n_samples:,} samples",
         subtitle=f"{_limits(plan)}; {len(plan.candidates):,} candidates of {len(plan.space.offers)} offers compared",
+        verdict=_verdict(plan),
         tables=(_recommended(plan), _front(plan)),
         charts=(_chart(plan),),
+        warnings=_warnings(plan),
         notes=_notes(plan),
+        assumptions=_assumptions(plan),
     )
 
 
@@ -60,7 +64,7 @@ def _limits(plan: Plan) -> str:
 
 def _recommended(plan: Plan) -> Table:
     named: list[tuple[str, Choice]] = []
-    for name, choice in (("cheapest", plan.cheapest), ("fastest", plan.fastest), ("none: nearest is", plan.nearest)):
+    for name, choice in (("cheapest", plan.cheapest), ("fastest", plan.fastest), ("nearest", plan.nearest)):
         if choice is not None:
             named.append((name, choice))
     title = "What to rent" if plan.cheapest is not None else "No plan keeps the limits"
@@ -73,7 +77,7 @@ def _recommended(plan: Plan) -> Table:
 
 def _front(plan: Plan) -> Table:
     return Table(
-        title="The front: nothing is both faster and cheaper than these",
+        title="Pareto front: no other plan is both faster and cheaper",
         columns=_COLUMNS,
         rows=tuple(_row(choice) for choice in plan.pareto),
     )
@@ -84,7 +88,7 @@ def _row(choice: Choice) -> Row:
     low_s, high_s = choice.interval("total_s")
     passes = f"{question.accumulation_steps} x {question.micro_batch_size:,}"
     return (
-        f"{choice.place}{' (spot)' if choice.is_spot else ''}",
+        _named_choice(choice),
         f"{choice.n_devices} x {question.device.name}",
         question.batch_size,
         passes,
@@ -100,67 +104,102 @@ def _row(choice: Choice) -> Row:
     )
 
 
-def _notes(plan: Plan) -> tuple[str, ...]:
-    terms, length = plan.terms, plan.length
-    days = " to ".join(dict.fromkeys(plan.price_dates))
-    told = [
-        *_reasons(plan),
-        f"Prices are of {days}, of whole machines in one region each; they change.",
-        f"Time and cost are of the steps and a start of {show_duration(terms.setup_s)}; p10 and p90 are of the "
-        "forecast. Passes are how often a device computes before an update, times the samples of one.",
-    ]
-    if plan.steps.n_too_large:
-        told.append(f"{show_integer(plan.steps.n_too_large)} choices do not fit the devices' memory and are left out.")
-    if terms.with_spot:
-        rates = ", ".join(f"{name} {rate:g}" for name, rate in plan.interruptions_per_day.items())
-        told.append(
-            f"Spot: interruptions of one machine a day {rates} (assumed); a checkpoint of "
-            f"{show_bytes(terms.checkpoint_bytes)} takes {show_duration(terms.checkpoint_s)}, a restart "
-            f"{show_duration(terms.setup_s)}; saved at Daly's interval. Waiting for a machine is not counted."
-        )
-    if length.noise_scale is not None:
-        told.append(
-            f"Epochs are those at a batch of {length.at_batch:,}; others by a noise scale of {length.noise_scale:g}."
-        )
-    if not plan.space.precisions:
-        told.append("Precisions other than that of the captured model may learn differently: --precision keeps to one.")
-    return (*told, *plan.remarks, *(f"Warning: {warning}" for warning in (*plan.warnings, *_forecast_warnings(plan))))
-
-
-def _reasons(plan: Plan) -> list[str]:
-    """Why the recommended plan, and what its neighbours on the front would change."""
+def _verdict(plan: Plan) -> str:
+    """What to rent, what it takes and costs, how sure that is, and what bounds it."""
     choice = plan.recommended
     if choice is None:
         near = plan.nearest
         if near is None:
-            return ["No candidate can finish."]
-        return [f"None: the nearest is {near.place}, {show_duration(near.total_s)} for {show_usd(near.cost_usd)}."]
+            return "No candidate can finish."
+        keeps = f"keeps the limits with {_share(near.probability)}"
+        return f"No plan keeps the limits. The nearest, {_named_choice(near)}, {keeps}: {_time_and_cost(near)}."
     forecast = choice.forecast
-    need, usable = forecast.peak_memory_bytes, choice.question.device.usable_memory_bytes
-    found = [
-        f"{choice.place}: {forecast.samples_per_s:,.0f} samples/s, bound by {forecast.bound_by}, "
-        f"{show_bytes(need)} of {show_bytes(usable)} a device."
-    ]
+    limits = plan.limits
+    has_limits = limits.deadline_s is not None or limits.budget_usd is not None
+    keeps = f" Keeps the limits with {_share(choice.probability)}." if has_limits else ""
+    bound = f"{forecast.samples_per_s:,.0f} samples/s, {bound_words(forecast)}"
+    return f"Rent {_named_choice(choice)}: {_time_and_cost(choice)}.{keeps} {fit_of(forecast)} {bound}."
+
+
+def _share(probability: float) -> str:
+    return f"a probability of {100 * probability:.0f} %"
+
+
+def _named_choice(choice: Choice) -> str:
+    return f"{choice.place}{' (spot)' if choice.is_spot else ''}"
+
+
+def _time_and_cost(choice: Choice) -> str:
+    low_s, high_s = choice.interval("total_s")
+    spread = f"p10-p90: {show_duration(low_s)} to {show_duration(high_s)}"
+    return f"{show_duration(choice.total_s)} ({spread}) for {show_usd(choice.cost_usd)}"
+
+
+def _warnings(plan: Plan) -> tuple[str, ...]:
+    precision = (
+        () if plan.space.precisions else ("Precisions other than that of the captured model may learn differently.",)
+    )
+    return (*precision, *plan.warnings, *_forecast_warnings(plan))
+
+
+def _notes(plan: Plan) -> tuple[str, ...]:
+    """What the recommended plan asks for, and what its neighbours on the front would change."""
+    notes = [] if plan.recommended is None else _demands(plan.recommended) + _neighbours(plan, plan.recommended)
+    if plan.steps.n_too_large:
+        notes.append(
+            f"{show_integer(plan.steps.n_too_large)} choices are left out: they do not fit the devices' memory."
+        )
+    notes += plan.remarks
+    notes.append("Passes: how often a device computes before an update, times the samples per pass.")
+    return tuple(notes)
+
+
+def _demands(choice: Choice) -> list[str]:
+    notes = []
     if choice.offer.n_cpus is not None:
         n_cpus = choice.n_nodes * choice.offer.n_cpus
-        found.append(
-            f"Its {n_cpus:,} CPUs have to load {forecast.samples_per_s / n_cpus:,.0f} samples a second each: "
-            "--input-samples-per-s says what they can."
+        notes.append(
+            f"Each of its {n_cpus:,} CPUs has to load {choice.forecast.samples_per_s / n_cpus:,.0f} samples per second."
         )
     if choice.checkpoint_interval_s is not None:
-        found.append(
-            f"Save every {show_duration(choice.checkpoint_interval_s)}; {choice.n_interruptions:.2g} interruptions are "
-            "to be expected."
+        notes.append(
+            f"Save every {show_duration(choice.checkpoint_interval_s)}; expect {choice.n_interruptions:.2g} "
+            "interruptions."
         )
+    return notes
+
+
+def _neighbours(plan: Plan, choice: Choice) -> list[str]:
     faster = [one for one in plan.pareto if one.total_s < choice.total_s]
     cheaper = [one for one in plan.pareto if one.cost_usd < choice.cost_usd]
-    for word, neighbours in (("faster", faster[-1:]), ("cheaper", cheaper[:1])):
-        for one in neighbours:
-            found.append(
-                f"The next {word} is {one.place}{' (spot)' if one.is_spot else ''}: {show_duration(one.total_s)} for "
-                f"{show_usd(one.cost_usd)}."
-            )
-    return found
+    return [
+        f"The next {word} is {_named_choice(one)}: {show_duration(one.total_s)} for {show_usd(one.cost_usd)}."
+        for word, neighbours in (("faster", faster[-1:]), ("cheaper", cheaper[:1]))
+        for one in neighbours
+    ]
+
+
+def _assumptions(plan: Plan) -> tuple[str, ...]:
+    terms, length = plan.terms, plan.length
+    days = " to ".join(dict.fromkeys(plan.price_dates))
+    found = [
+        f"Prices are from {days}, for whole machines in one region each; they change.",
+        f"Time and cost cover the steps and a start of {show_duration(terms.setup_s)}; p10 and p90 are those of the "
+        "forecast.",
+    ]
+    if terms.with_spot:
+        rates = ", ".join(f"{name} {rate:g}" for name, rate in plan.interruptions_per_day.items())
+        found.append(
+            f"Spot: interruptions per machine and day {rates}; a checkpoint of {show_bytes(terms.checkpoint_bytes)} "
+            f"takes {show_duration(terms.checkpoint_s)}, a restart {show_duration(terms.setup_s)}; checkpoints are "
+            "saved at Daly's interval. Waiting for a machine is not counted."
+        )
+    if length.noise_scale is not None:
+        found.append(
+            f"The number of epochs is for a batch of {length.at_batch:,}; other batches follow a noise scale of "
+            f"{length.noise_scale:g}."
+        )
+    return tuple(found)
 
 
 def _forecast_warnings(plan: Plan) -> list[str]:
@@ -206,7 +245,7 @@ def _line(name: str, choices: Sequence[Choice], *, is_dots: bool = False) -> Ser
 
 
 def _others(plan: Plan) -> Series:
-    """Of every offer and number of machines the cheapest choice; at most so many, evenly drawn."""
+    """The cheapest choice per offer and number of machines; at most 400, evenly spread."""
     found, steps = plan.candidates, plan.steps
     order = np.argsort(found.cost_usd, kind="stable")
     order = order[np.isfinite(found.total_s[order])]

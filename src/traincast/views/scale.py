@@ -8,22 +8,23 @@ from traincast.forecasting.scale_compare import Comparison, MeasuredPoint
 from traincast.hardware.link import Link
 from traincast.report.document import Document
 from traincast.report.table import Cell, Column, Row, Table
-from traincast.units import show_bytes_per_s, show_percent, show_things, show_usd
+from traincast.units import show_bytes_per_s, show_percent, show_ratio, show_things, show_usd
 from traincast.views.scale_charts import charts_of
+from traincast.views.verdicts import bound_words, with_spread
 
 _WORDS = (
-    "Speedup is T(1)/T(N) at one global batch. Scaled speedup is N T(1)/T(N), with T of a step at one batch per GPU. "
-    "Efficiency is either of them over N. The serial fraction is Amdahl's, by Karp and Flatt."
+    "Speedup is T(1)/T(N) at the same global batch. Scaled speedup is N T(1)/T(N), where T is the time of a step at "
+    "the same batch per GPU. Efficiency is speedup / N. The serial fraction is Amdahl's, after Karp and Flatt."
 )
 
 _TRAFFIC_WORDS = (
-    "Exposed is what a step takes beyond computing: communication that is not hidden, waiting for the slowest GPU. "
-    "Sent is by the process that sends most; the rate, in one direction, is that over the time of the communication."
+    "Exposed: time of a step beyond computing: communication that is not hidden, and waiting for the slowest GPU. "
+    "Sent: bytes of the process that sends most. Rate: these bytes over the time of the communication, one way."
 )
 
 
 def document_of(scaling: Scaling, comparison: Comparison | None = None) -> Document:
-    """Tables and charts; measured runs stand beside the curve that they belong to."""
+    """Verdict, tables and charts; measured runs stand beside the curve that they belong to."""
     curves = (scaling.strong, scaling.weak)
     runs = [
         _runs(curve, scaling, measured)
@@ -34,14 +35,43 @@ def document_of(scaling: Scaling, comparison: Comparison | None = None) -> Docum
     return Document(
         title=f"{scaling.model} on {_counts(scaling)} x {scaling.question.device.name}",
         subtitle=_settings(scaling),
+        verdict=_verdict(scaling),
         tables=(
             _measures(scaling),
             *(_work(curve, scaling) for curve in curves),
             *runs,
         ),
         charts=charts_of(scaling, comparison),
+        warnings=scaling.warnings,
         notes=_notes(scaling, comparison),
+        assumptions=(*_links(scaling), *_price(scaling), *step_assumptions_of(scaling.question)),
     )
+
+
+def _verdict(scaling: Scaling) -> str:
+    """What the most GPUs bring, whether the step fits there, and what bounds it."""
+    most = scaling.strong.points[-1].n_devices
+    parts = []
+    for curve in (scaling.strong, scaling.weak):
+        point = curve.points[-1]
+        parts.append(
+            f"{curve.kind} scaling is {show_ratio(point.speedup)}x one GPU ({show_percent(point.efficiency_fraction)} "
+            f"efficient), {bound_words(point.forecast)}"
+        )
+    step = with_spread(scaling.strong.points[-1].forecast, "step_s", "duration")
+    gpus = show_things(most, "GPU")
+    return f"{_fits(scaling)} On {gpus}, {'; '.join(parts)}. Step of strong scaling on {gpus}: {step}."
+
+
+def _fits(scaling: Scaling) -> str:
+    """Both kinds of scaling; which numbers of GPUs have too little memory."""
+    small = [
+        f"{curve.kind} scaling on {', '.join(f'{n:,}' for n in counts)} GPU{'s' * (counts != [1])}"
+        for curve in (scaling.strong, scaling.weak)
+        for counts in [[point.n_devices for point in curve.points if not point.forecast.fits]]
+        if counts
+    ]
+    return f"Does not fit: {'; '.join(small)}." if small else "Fits everywhere."
 
 
 def _of(curve: Curve, comparison: Comparison | None) -> dict[int, MeasuredPoint]:
@@ -77,7 +107,7 @@ def _measures(scaling: Scaling) -> Table:
 
 
 def _work(curve: Curve, scaling: Scaling) -> Table:
-    """Of an epoch, or of a step where an epoch is not known."""
+    """Times per epoch, or per step if the number of samples is unknown."""
     is_waiting = any(point.forecast.input_wait_s for point in curve.points)
     is_step = scaling.question.n_samples is None
     spread = [Column(key=f"{name}_step_s", header=name, show="duration") for name in ("p10", "p90")]
@@ -90,13 +120,13 @@ def _work(curve: Curve, scaling: Scaling) -> Table:
         Column(key="communication_s", header="communication", show="duration"),
         Column(key="exposed_s", header="exposed", show="duration"),
         *([Column(key="input_wait_s", header="input wait", show="duration")] if is_waiting else []),
-        Column(key="sent_bytes", header="sent a step", show="bytes"),
+        Column(key="sent_bytes", header="sent per step", show="bytes"),
         Column(key="sent_bytes_per_s", header="rate", show="bytes_per_s"),
         Column(key="link_fraction", header="of the link", show="percent"),
         Column(key="fits", header="fits"),
     ]
     return Table(
-        title=f"{curve.kind.capitalize()} scaling: {'a step' if is_step else 'an epoch'} of each GPU",
+        title=f"{curve.kind.capitalize()} scaling: {'a step' if is_step else 'an epoch'} on each GPU",
         columns=tuple(columns),
         rows=tuple(_work_row(point, is_waiting=is_waiting, is_step=is_step) for point in curve.points),
         notes=(_TRAFFIC_WORDS,) if curve.kind == "strong" else (),
@@ -123,7 +153,7 @@ def _work_row(point: Point, *, is_waiting: bool, is_step: bool) -> Row:
 
 
 def _runs(curve: Curve, scaling: Scaling, measured: dict[int, MeasuredPoint]) -> Table:
-    """What is waited for and paid, with p10 and p90, beside what was measured."""
+    """Runtime and cost with p10 and p90, beside measured ones."""
     question = scaling.question
     time = "total_s" if question.n_samples else "step_s"
     columns = [
@@ -181,23 +211,21 @@ def _settings(scaling: Scaling) -> str:
     if question.compiled:
         parts.append("compiled")
     if question.accumulation_steps > 1:
-        parts.append(f"{question.accumulation_steps} passes an update")
+        parts.append(f"{question.accumulation_steps} passes per update")
     return ", ".join(parts)
 
 
 def _notes(scaling: Scaling, comparison: Comparison | None) -> tuple[str, ...]:
     notes = [scaling.batches.remark] if scaling.batches.remark else []
-    notes += _links(scaling)
-    notes += _price(scaling)
+    if scaling.question.price_usd_per_hour is not None and scaling.question.n_samples is None:
+        notes.append("The cost of a run needs its number of samples besides the price.")
     if comparison is not None:
         mean = show_percent(comparison.mean_error_fraction)
         notes.append(
-            f"Measured runs are compared with {comparison.curve.kind} scaling: the mean of absolute errors is {mean}. "
-            "Above 0 the forecast is too slow."
+            f"Measured runs are compared with {comparison.curve.kind} scaling: mean absolute error {mean}. "
+            "An error above 0 means that the forecast is too slow."
         )
-    notes += [f"Warning: {warning}" for warning in scaling.warnings]
-    notes += [f"Assumed: {assumption}" for assumption in step_assumptions_of(scaling.question)]
-    return tuple(dict.fromkeys(notes))
+    return tuple(notes)
 
 
 def _links(scaling: Scaling) -> list[str]:
@@ -214,19 +242,17 @@ def _links(scaling: Scaling) -> list[str]:
 
 def _link(link: Link) -> str:
     nominal, reached = show_bytes_per_s(link.bytes_per_s), show_bytes_per_s(link.sustained_bytes_per_s)
-    return f"{link.name}, {nominal} in one direction, of which large collectives reach {reached}"
+    return f"{link.name}, {nominal} nominal in one direction; large collectives reach {reached}"
 
 
 def _price(scaling: Scaling) -> list[str]:
     question = scaling.question
     cluster = scaling.places.by_count[scaling.places.counts[-1]]
-    if question.price_usd_per_hour is not None:
-        if question.n_samples is None:
-            return ["A cost needs the number of samples (--samples) besides the price."]
-        return [f"Cost: {show_usd(question.price_usd_per_hour)} per GPU and hour; nothing but steps is counted."]
     if question.n_samples is None:
         return []
+    if question.price_usd_per_hour is not None:
+        return [f"Cost: {show_usd(question.price_usd_per_hour)} per GPU and hour; only steps are counted."]
     if cluster.node_price_usd_per_hour is None:
-        return ["A price per GPU and hour (--price) adds the cost."]
+        return ["No cost estimate: the price per GPU and hour is unknown."]
     price, when = show_usd(cluster.node_price_usd_per_hour), f"{cluster.region}, {cluster.price_date}"
-    return [f"Cost: {price} per machine and hour ({when}); GPUs of a machine that are not used are paid for."]
+    return [f"Cost: {price} per machine and hour ({when}); unused GPUs of a machine are paid for, too."]

@@ -9,7 +9,7 @@ from traincast.report.table import Show, show_value
 
 
 def charts_of(scaling: Scaling, comparison: Comparison | None = None) -> tuple[Chart, ...]:
-    """Those for which the numbers are known."""
+    """Charts whose numbers are known."""
     charts = [_lines(scaling, comparison, "samples_per_s", "Throughput", "samples/s", "ratio")]
     if scaling.question.n_samples is not None:
         charts.append(_lines(scaling, comparison, "total_s", "Runtime", "runtime", "duration"))
@@ -52,7 +52,7 @@ def _line(curve: Curve, label: str, name: str, show: Show) -> Series:
 
 
 def _parts(curve: Curve, scaling: Scaling) -> Chart:
-    """Of an epoch, or of a step where an epoch is not known; communication that computing hides is not part of it."""
+    """Parts of an epoch, or of a step if the number of samples is unknown, without hidden communication."""
     unit = "an epoch" if scaling.question.n_samples else "a step"
     points = curve.points
     seconds = {
@@ -61,7 +61,7 @@ def _parts(curve: Curve, scaling: Scaling) -> Chart:
         "waiting for input": [point.forecast.input_wait_s for point in points],
     }
     return Chart(
-        title=f"{curve.kind.capitalize()} scaling of {scaling.model}: {unit} of each GPU",
+        title=f"{curve.kind.capitalize()} scaling of {scaling.model}: {unit} on each GPU",
         kind="stacked_bar",
         series=tuple(
             Series(

@@ -10,22 +10,47 @@ from traincast.report.document import Document
 from traincast.report.table import Cell, Column, Table
 from traincast.units import show_duration, show_usd, shown_or_never
 from traincast.views.answer_rows import show_energy, show_kg, show_watts
-from traincast.views.forecast_parts import phases_chart, remarks_on, settings_of
+from traincast.views.forecast_parts import phases_chart, run_note, settings_of, warnings_of
+from traincast.views.verdicts import bound_words, with_spread
 
 _BATCH = Column(key="batch_size", header="batch", show="integer")
 
 
 def document_of_several(forecasts: Sequence[Forecast]) -> Document:
-    """Nothing of what a single forecast tells is left out because another place is beside it."""
+    """Everything that a single forecast shows, for each of them."""
     labels = [f"{forecast.place}, {forecast.batch_size:,}" for forecast in forecasts]
     model = forecasts[0].model
     return Document(
         title=f"{model} on {_counted(forecasts)}",
         subtitle=settings_of(forecasts),
+        verdict=_verdict(forecasts),
         tables=(_steps(forecasts), *_bills(forecasts), *_targets(forecasts)),
         charts=(_chart(forecasts), phases_chart(forecasts, labels, title=f"One step of {model}, by phase")),
-        notes=(*remarks_on(forecasts), *_assumed(forecasts)),
+        warnings=warnings_of(forecasts),
+        notes=run_note(forecasts),
+        assumptions=_assumptions(forecasts),
     )
+
+
+def _verdict(forecasts: Sequence[Forecast]) -> str:
+    """How many fit, and the fastest and the cheapest of those."""
+    fitting = [forecast for forecast in forecasts if forecast.fits]
+    if not fitting:
+        return "None of these fits in the memory of its devices."
+    everyone = "Both" if len(forecasts) == 2 else f"All {len(forecasts)}"
+    who = everyone if len(fitting) == len(forecasts) else f"{len(fitting)} of {len(forecasts)}"
+    fastest = max(fitting, key=lambda forecast: forecast.samples_per_s)
+    rate = with_spread(fastest, "samples_per_s", "ratio", " samples/s")
+    sentences = [f"{who} fit.", f"Fastest: {_choice(fastest)} with {rate}, {bound_words(fastest)}."]
+    priced = [(forecast.cost_usd, forecast) for forecast in fitting if forecast.cost_usd is not None]
+    if priced:
+        _, cheapest = min(priced, key=lambda pair: pair[0])
+        sentences.append(f"Cheapest: {_choice(cheapest)} for {with_spread(cheapest, 'cost_usd', 'usd')}.")
+    return " ".join(sentences)
+
+
+def _choice(forecast: Forecast) -> str:
+    return f"{forecast.place}, batch {forecast.batch_size:,},"
 
 
 def _steps(forecasts: Sequence[Forecast]) -> Table:
@@ -57,13 +82,13 @@ def _cell(forecast: Forecast, key: str) -> Cell:
 
 
 def _bills(forecasts: Sequence[Forecast]) -> tuple[Table, ...]:
-    """What an hour costs and what the run draws; of a step alone there is no bill."""
+    """Price per hour, power and energy; only where the length of the run is known."""
     if all(forecast.total_s is None for forecast in forecasts):
         return ()
     rows = [_bill(forecast) for forecast in forecasts]
     headers = {
-        "price_usd_per_hour": Column(key="price_usd_per_hour", header="an hour", show="usd"),
-        "price_date": Column(key="price_date", header="price of", show="name"),
+        "price_usd_per_hour": Column(key="price_usd_per_hour", header="per hour", show="usd"),
+        "price_date": Column(key="price_date", header="price date", show="name"),
         "power": Column(key="power", header="mean power", show="name"),
         "energy": Column(key="energy", header="energy", show="name"),
         "co2": Column(key="co2", header="CO2", show="name"),
@@ -98,7 +123,7 @@ def _bill(forecast: Forecast) -> dict[str, Cell]:
 
 
 def _targets(forecasts: Sequence[Forecast]) -> tuple[Table, ...]:
-    """The way to the target from each place; a target is asked of all of them or of none."""
+    """Time to the target on each place; all forecasts have a target or none has."""
     found = [(one, one.to_target) for one in forecasts if one.to_target is not None]
     if not found:
         return ()
@@ -128,16 +153,16 @@ def _targets(forecasts: Sequence[Forecast]) -> tuple[Table, ...]:
     return (Table(title=f"To {first.metric} {first.target:g}", columns=tuple(columns), rows=tuple(rows)),)
 
 
-def _assumed(forecasts: Sequence[Forecast]) -> list[str]:
-    """What is assumed of all of them; a price, a link or a grid is assumed of one, and has no room here."""
+def _assumptions(forecasts: Sequence[Forecast]) -> tuple[str, ...]:
+    """Those that all share; prices, links and grids differ by place and are left to its own forecast."""
     first, *others = (forecast.assumptions for forecast in forecasts)
     common = [sentence for sentence in first if all(sentence in other for other in others)]
-    told = [f"Assumed: {sentence}" for sentence in common]
-    if any(len(one) > len(common) for one in (first, *others)):
-        told.append(
-            "What is assumed of one place alone (price, links, power, grid) is told by its own forecast and by --json."
-        )
-    return told
+    if all(len(one) == len(common) for one in (first, *others)):
+        return tuple(common)
+    return (
+        *common,
+        "Assumptions about a single place (price, links, power, grid) are listed in its own forecast and in the JSON.",
+    )
 
 
 def _are_devices(forecasts: Sequence[Forecast]) -> bool:
@@ -157,7 +182,7 @@ def _counted(forecasts: Sequence[Forecast]) -> str:
 
 
 def _chart(forecasts: Sequence[Forecast]) -> Chart:
-    """Over batch sizes, one line a place; with one batch size, one bar a place."""
+    """Over batch sizes, one line per place; with one batch size, one bar per place."""
     places = list(dict.fromkeys(forecast.place for forecast in forecasts))
     has_batches = len({forecast.batch_size for forecast in forecasts}) > 1
     title = f"Step time of {forecasts[0].model}"

@@ -34,6 +34,7 @@ def shown(
     content = {
         "title": document.title,
         "subtitle": document.subtitle,
+        "verdict": document.verdict,
         "cards": list(cards),
         "problems": list(problems),
         "metrics": list(metrics),
@@ -43,7 +44,7 @@ def shown(
             for chart in document.charts
             if chart.series
         ],
-        "notes": [for_page(note) for note in (*told, *document.notes)],
+        "notes": [for_page(note) for note in (*told, *document.remarks, *document.assumptions)],
         "data": plain(data),
     }
     return json.dumps(content, separators=(",", ":"), allow_nan=False).encode()

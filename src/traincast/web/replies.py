@@ -61,12 +61,13 @@ class Shown(BaseModel):
 
     title: str = Field(description="What was asked.")
     subtitle: str = Field(description="How the step is run, or what was compared.")
+    verdict: str = Field(description="The answer in a sentence or two, where there is one; else empty.")
     cards: list[Card] = Field(description="Of a forecast; else empty.")
     problems: list[PlaceProblem] = Field(description="Places of a forecast that have no answer; the others have.")
     metrics: list[str] = Field(description="Of a log that is continued: what a target can be of. Else empty.")
     tables: list[ShownTable] = Field(description="As the command prints them.")
     charts: list[ShownChart] = Field(description="As the command draws them.")
-    notes: list[str] = Field(description="What was counted and assumed; warnings begin with 'Warning: '.")
+    notes: list[str] = Field(description="Warnings (these begin with 'Warning: '), notes and assumptions.")
     data: dict[str, Any] = Field(description="Raw values in base units, with the unit in each name.")
 
 

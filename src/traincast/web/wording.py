@@ -23,12 +23,7 @@ _PARTS_OF_A_REQUEST = ("body", "query")
 _ENDS_FOR_COMMANDS = (". Instead, build the model in your own file", ": give a pattern with named groups")
 _OPTION = re.compile(r" \(--[a-z-]+\)")
 _WORDS_FOR_COMMANDS = {
-    ": --input-samples-per-s says what they can": "",
-    " (--input-samples-per-s tells what it delivers)": "",
-    " and by --json": "",
-    " (traincast memory)": "",
     " --column loss=NAME (columns={'loss': 'NAME'}) says which one is.": " The metric says which one is meant.",
-    "--precision keeps to one": "the precision keeps to one",
 }
 _NO_OBJECT = "The question should be a JSON object, sent with the content type application/json."
 _LONGEST = 40

@@ -26,13 +26,14 @@ export function showAnswer(target, answer, lead) {
   target.append(...[
     make("h3", { text: answer.title }),
     answer.subtitle && make("p", { class: "subtitle", text: answer.subtitle }),
+    answer.verdict && make("p", { class: "verdict", text: answer.verdict }),
     list((answer.problems ?? []).map(({ on, error }) => (error.includes(on) ? error : `${on}: ${error}`)), "problem"),
     answer.cards?.length && make("div", { class: "cards" }, ...answer.cards.map(card)),
     first && table(first),
     list(warnings, "notes warning"),
     charts.length && make("div", { class: "charts" }, ...charts.map((chart) => chart.place)),
     folded(`Tables (${tables.length})`, tables.map(table)),
-    folded(`What was counted and assumed (${others.length})`, others.length ? [list(others, "notes")] : []),
+    folded(`Notes and assumptions (${others.length})`, others.length ? [list(others, "notes")] : []),
   ].filter(Boolean));
   for (const chart of charts) draw(chart.place.querySelector(".chart"), chart.figure);
 }

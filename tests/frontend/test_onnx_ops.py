@@ -370,6 +370,32 @@ def test_an_attribute_whose_tensor_has_no_type_is_told(tmp_path):
         tc.load_model(broken_model(tmp_path, [node]))
 
 
+@pytest.mark.parametrize("dims", [[], [4], [4, 16, 3, 3, 3, 3]])
+def test_a_weight_that_does_not_fit_its_convolution_is_told(tmp_path, dims):
+    path = broken_model(tmp_path, [helper.make_node("Conv", ["x", "w"], ["y"], name="first", kernel_shape=[3, 3])])
+    model = onnx.load(path)
+    model.graph.initializer.append(TensorProto(name="w", data_type=TensorProto.FLOAT, dims=dims))
+    onnx.save(model, path)
+    with pytest.raises(FileFormatError, match=r"The ONNX node 'first' \(Conv\) has weights or attributes that do not"):
+        tc.load_model(path)
+
+
+@pytest.mark.parametrize(
+    ("data_type", "words"),
+    [
+        (TensorProto.INT4, "numbers of type int4, which torch"),
+        (TensorProto.UINT16, "numbers of type torch.uint16, for"),
+    ],
+)
+def test_numbers_that_cannot_be_computed_with_are_told(tmp_path, data_type, words):
+    path = broken_model(tmp_path, [helper.make_node("Add", ["x", "b"], ["y"], name="first")])
+    model = onnx.load(path)
+    model.graph.initializer.append(helper.make_tensor("b", data_type, [16], [1] * 16))
+    onnx.save(model, path)
+    with pytest.raises(CaptureError, match=words):
+        tc.capture(tc.load_model(path), torch.randn(2, 16))
+
+
 @pytest.mark.parametrize(
     ("dims", "words"),
     [

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from traincast.errors import DataDependentError
+from traincast.errors import CaptureError, DataDependentError
 from traincast.trace.dtypes import CODE
 from traincast.trace.graph import Phase, StorageKind
 
@@ -189,6 +189,8 @@ class Recorder(TorchDispatchMode):
     def _new_tensor(self, tensor: Any, storage: int) -> int:
         recording = self.recording
         number = len(recording.tensor_dtype)
+        if tensor.dtype not in _DTYPE_CODE:
+            raise CaptureError(f"The model computes with numbers of type {tensor.dtype}, for which nothing is known.")
         recording.tensor_dtype.append(_DTYPE_CODE[tensor.dtype])
         recording.tensor_storage.append(storage)
         shape = tuple(tensor.shape)

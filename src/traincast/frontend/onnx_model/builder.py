@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
-from traincast.errors import CaptureError
+from traincast.errors import CaptureError, FileFormatError
 from traincast.frontend.onnx_model.host import HostOp, is_deterministic
 from traincast.frontend.onnx_model.layers import LAYERS, Parameters, linear
 from traincast.frontend.onnx_model.module import OnnxModule, Place, Step
@@ -82,7 +82,12 @@ class _Builder:
         if node.op in ("Shape", "Size"):
             self.on_host.update(node.outputs)
         self._refuse_extra_outputs(node)
-        layer, outputs = self._layer(node)
+        try:
+            layer, outputs = self._layer(node)
+        except (TypeError, ValueError, IndexError, RuntimeError) as error:  # dimensions, types and attributes of a file
+            raise FileFormatError(
+                f"The ONNX node '{node.name}' ({node.op}) has weights or attributes that do not fit it: {error}."
+            ) from error
         if layer is not None:
             self._attach(layer, self._layer_path(node))
             wanted = LAYER_INPUTS.get(node.op, (0,))

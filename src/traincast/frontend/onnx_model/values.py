@@ -21,7 +21,12 @@ def to_tensor(array: Any) -> Any:
     """A numpy array as a tensor of its own; numpy's stand-in for bfloat16 is unknown to torch."""
     if array.dtype.name == "bfloat16":
         return torch.from_numpy(array.astype(np.float32)).to(torch.bfloat16)
-    return torch.from_numpy(np.array(array))
+    try:
+        return torch.from_numpy(np.array(array))
+    except TypeError:
+        raise CaptureError(
+            f"The model holds numbers of type {array.dtype.name}, which torch does not compute with."
+        ) from None
 
 
 def as_tensor(value: Any, like: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,7 +37,6 @@ _OUTPUTS = {
     "html": (HtmlFile, None),
     "png": (PngFile, None),
 }
-_LISTS = ("Sequence[str", "Sequence[int", "Sequence[float", "list[")  # of what can be typed
 _SIMPLE = {"int": int, "float": float, "bool": bool}
 
 
@@ -188,8 +188,8 @@ def _typed_as(one: Declared) -> Any:
     """What typer makes of a word on the line: text, a number, a switch, or several of them."""
     kinds = [part.strip() for part in type_text(one.type).split(" | ")]
     is_optional = "None" in kinds
-    several = next((kind for kind in kinds if kind.startswith(_LISTS)), None)
-    if one.is_mapping or (several is not None and (one.option.typed is None or one.option.is_repeated)):
+    is_list = re.search(r"Sequence\[[^]]*\b(str|int|float|Path)\b", type_text(one.type)) is not None
+    if one.is_mapping or (is_list and (one.option.typed is None or one.option.is_repeated)):
         return list[str] | None if is_optional else list[str]
     kind: Any = next((_SIMPLE[name] for name in kinds if name in _SIMPLE), str) if one.option.typed is None else str
     return kind | None if is_optional else kind

@@ -112,7 +112,7 @@ def test_decisions_may_come_at_each_event(capsys, jobs):
     ("arguments", "words"),
     [
         (["--cluster", "2xT4"], "Job 'short' asks for 4 devices, and '2xT4' has 2"),
-        (["--cluster", "0xT4"], "the number of devices a node should be from 1"),
+        (["--cluster", "0xT4"], "the number of devices a node should be a whole number from 1"),
         (["--cluster", "4xT4", "--policy", "best"], "No policy is named 'best'"),
         (["--cluster", "4xT4", "--seeds", "3"], "nothing is random"),
         (["--cluster", "4xT4", "--workload", "1"], "no workload 1 to choose"),

@@ -184,13 +184,13 @@ def test_two_different_steps_are_two_points():
         fit_optimus([1, 1, 1, 2, 2, 2], [3.0, 3.1, 2.9, 1.0, 1.1, 0.9])
 
 
-numbers = st.floats(-1e100, 1e100)  # further out, squares are beyond what a float holds
+numbers = st.floats(-1e38, 1e38)  # further out, no loss is taken
 
 
 @settings(deadline=None, max_examples=100)
 @given(
     st.lists(
-        st.tuples(st.floats(0, 1e100) | st.integers(0, 1000), numbers | st.floats(0, 10)),
+        st.tuples(st.floats(0, 1e15) | st.integers(0, 1000), numbers | st.floats(0, 10)),
         min_size=4,
         max_size=40,
         unique_by=lambda point: float(point[0]),

@@ -117,7 +117,7 @@ def test_an_uneven_share_is_said(resnet18):
     answer = scaled(resnet18, gpus=(1, 3), batch_size=32)
     assert answer.strong.points[1].batch_size_per_device == 11
     assert any(
-        text.startswith("Strong scaling, 3 GPUs: A batch of 32 is not shared evenly") for text in answer.warnings
+        text.startswith("Strong scaling, 3 GPUs: A batch of 32 does not divide evenly") for text in answer.warnings
     )
 
 

@@ -94,12 +94,12 @@ def test_what_cannot_be_is_said(gpt2, options, words):
 
 def test_uneven_replicas_wait_for_the_fullest(gpt2):
     found = ask(gpt2, batch_size=9, tensor_parallel=2)
-    assert any("not shared evenly by 4 replicas: the fullest has 3 samples" in text for text in found.warnings)
+    assert any("does not divide evenly by 4 replicas: the fullest has 3 samples" in text for text in found.warnings)
 
 
 def test_the_command_line_takes_both(capsys):
     words = ["forecast", "gpt2", "--on", "8xA100-SXM4-40GB", "--batch", "16", "--accumulate", "4"]
     assert run([*words, "--tensor-parallel", "2", "--pipeline-parallel", "4"]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert "tensor 2 x pipeline 4 a replica" in out
-    assert "no measurement has checked yet" in out
+    assert "tensor 2 x pipeline 4 per replica" in out
+    assert "not yet checked against measurements" in out

@@ -232,7 +232,7 @@ def test_a_pipe_is_not_written_to_as_nobody_may_read_it(tmp_path, without_callba
         ({"every_s": float("nan")}, "every_s should be 0 seconds or more"),
         ({"every_s": "often"}, "every_s should be a number"),
         ({"tell": "me"}, "tell should be a function"),
-        ({"target": "low"}, "A target should be a number"),
+        ({"target": "low"}, "target should be a number"),
         ({"split": "dev"}, "There is no split 'dev'"),
     ],
 )

@@ -111,7 +111,7 @@ def test_a_step_alone_is_still_compared(forecast, predicted):
     assert not gap.has_kinds
     assert all(row.measured_s is None for row in (*gap.phases, *gap.kinds))
     assert measured_bound(gap) is None
-    assert any("cannot be told" in sentence for sentence in verdict(gap))
+    assert any("does not show what bound the run" in sentence for sentence in verdict(gap))
 
 
 def test_without_a_measurement_the_forecast_is_told(forecast, predicted):
@@ -162,7 +162,7 @@ def test_rates_are_those_of_the_run(forecast, predicted):
 
 def test_more_than_the_peak_of_a_device_is_not_believed(forecast, predicted):
     told = " ".join(verdict(explain_gap(forecast, predicted, as_predicted(forecast, predicted, factor=1e-3))))
-    assert "which cannot be" in told
+    assert "which is impossible" in told
 
 
 def test_works_of_one_kind_add_up():

@@ -57,7 +57,7 @@ def test_more_workers_help_where_the_loader_binds_and_nothing_else_does():
     assert found["more loader workers"].gain.speedup == pytest.approx(2)
     assert left_out["amp-fp16"] == left_out["torch.compile"] == "it would change nothing"
     _, left_out = tried("resnet50", "T4", 32, input_samples_per_s=10_000)
-    assert left_out["more loader workers"] == "the loader keeps up at 10,000 samples a second"
+    assert left_out["more loader workers"] == "the loader keeps up at 10,000 samples per second"
 
 
 def test_a_faster_link_helps_where_communication_shows():
@@ -97,7 +97,7 @@ def test_another_gpu_is_one_that_can_be_rented_and_holds_the_step():
     others = [one for one in found.values() if one.name.startswith("another GPU")]
     assert others
     assert all(one.forecast.fits and one.forecast.device in cheapest_by_device() for one in others)
-    assert all("an hour" in one.catch and "times the price a sample" in one.catch for one in others)
+    assert all("per hour" in one.catch and "times the price per sample" in one.catch for one in others)
 
 
 def test_checkpointing_costs_a_forward_pass_and_saves_activations():

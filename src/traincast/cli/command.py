@@ -94,13 +94,14 @@ def command(
     without: Sequence[str] = (),
     defaults: Mapping[str, Any] | None = None,
     has_answer: bool = True,
+    assumes: bool = False,
 ) -> Callable[[Callable[[CommandLine], None]], Callable[..., None]]:
     """Decorates what answers: it gets the whole line, and its docstring is the help.
 
     A command of several questions has the options of all of them, each as the first that has it declares it.
     `own` declares options of the command alone, by its signature; `without` are those of the question that cannot be
     typed. `defaults` are for what Python must be given, as it comes before something that has no default. A command
-    without an answer prints no JSON and writes no page.
+    without an answer prints no JSON and writes no page; one whose answer `assumes` something tells what on demand.
     """
     usual = defaults or {}
     known = {one.name: one for question in reversed(questions) for one in declared(question)}
@@ -133,7 +134,7 @@ def command(
         outputs = [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
             for name, (kind, default) in _OUTPUTS.items()
-            if has_answer
+            if has_answer and (assumes or name != "verbose")
         ]
         context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
         run.__signature__ = inspect.Signature([context, *arguments, *outputs])  # type: ignore[attr-defined]

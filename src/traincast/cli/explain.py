@@ -4,7 +4,7 @@ from traincast.api.explaining import explain as question
 from traincast.cli.command import CommandLine, command
 
 
-@command(question, defaults={"on": "this-machine"})
+@command(question, defaults={"on": "this-machine"}, assumes=True)
 def explain(line: CommandLine) -> None:
     """Why does a step take so long, what would help, and where is the difference to the forecast?
 

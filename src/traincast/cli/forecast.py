@@ -21,7 +21,7 @@ def _own(*, fail_over: o.FailOver = None, compare: o.CompareWith = None, against
     """Options of the command alone: limits, and an earlier forecast to compare with."""
 
 
-@command(forecasts, own=_own, defaults={"on": None, "batch_sizes": None})
+@command(forecasts, own=_own, defaults={"on": None, "batch_sizes": None}, assumes=True)
 def forecast(line: CommandLine) -> None:
     """What will this run take: time, memory, money, energy? MODEL may be a job file (.toml), too.
 

@@ -4,7 +4,7 @@ from traincast.api.models import layers as question
 from traincast.cli.command import CommandLine, command
 
 
-@command(question)
+@command(question, assumes=True)
 def layers(line: CommandLine) -> None:
     """What does each layer ask for: shapes, parameters, flop, bytes?
 

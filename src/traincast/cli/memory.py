@@ -4,7 +4,7 @@ from traincast.api.models import estimate_memory
 from traincast.cli.command import CommandLine, command
 
 
-@command(estimate_memory)
+@command(estimate_memory, assumes=True)
 def memory(line: CommandLine) -> None:
     """Does one training step fit, and which batch is the largest that does?
 

@@ -11,7 +11,7 @@ def _own(*, as_job: o.AsJob = None) -> None:
     """Options of the command alone."""
 
 
-@command(question, own=_own)
+@command(question, own=_own, assumes=True)
 def plan(line: CommandLine) -> None:
     """What should I rent: the cheapest under a deadline, the fastest under a budget?
 

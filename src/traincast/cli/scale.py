@@ -19,7 +19,7 @@ def _own(*, compare: o.CompareFile = None) -> None:
     """Options of the command alone."""
 
 
-@command(question, measured_scaling, optimus_scaling, own=_own, defaults=_MAYBE)
+@command(question, measured_scaling, optimus_scaling, own=_own, defaults=_MAYBE, assumes=True)
 def scale(line: CommandLine) -> None:
     """What do more GPUs bring: strong and weak scaling, communication, runtime, cost?
 

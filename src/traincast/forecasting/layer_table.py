@@ -40,6 +40,22 @@ class LayerTable:
             rows = tuple(sorted(rows, key=lambda layer: -getattr(layer, _LARGEST_FIRST[order])))
         return replace(self, layers=rows[:top])
 
+    def _repr_html_(self) -> str:
+        from traincast.report.notebook import to_notebook
+        from traincast.units import show_bytes, show_flop, show_integer
+
+        rows = [
+            (
+                layer.path or layer.kind,
+                show_integer(layer.n_parameters),
+                show_flop(layer.flop),
+                show_bytes(int(layer.moved_bytes)),
+            )
+            for layer in self.layers
+        ]
+        title = f"Layers of {self.trace.name}, batch {self.batch_size:,}"
+        return to_notebook(title, rows, header=("layer", "parameters", "flop", "bytes moved"))
+
     def to_dict(self) -> dict[str, Any]:
         """What --json prints."""
         trace, names = self.trace, [field.name for field in fields(Layer)]

@@ -75,6 +75,22 @@ class Gap:
         """The predicted step op by op, its roofline, and what would help."""
         return Advice(self.forecast)
 
+    def _repr_html_(self) -> str:
+        """The step by phase and by kind of work, and what would help."""
+        from traincast.report.notebook import to_notebook
+        from traincast.units import show_duration
+
+        rows = [
+            (
+                row.name,
+                show_duration(row.predicted_s),
+                None if row.measured_s is None else show_duration(row.measured_s),
+            )
+            for row in (*self.phases, self.step, *self.kinds)
+        ]
+        table = to_notebook(f"A step of {self.forecast.model}", rows, header=("", "predicted", "measured"))
+        return f"{table}{self.advice._repr_html_()}"
+
     def to_dict(self) -> dict[str, Any]:
         """What --json prints."""
         from traincast.planning.bound import measured_bound

@@ -7,6 +7,7 @@ from traincast.options.measure import *  # noqa: F403
 from traincast.options.model import *  # noqa: F403
 from traincast.options.plan import *  # noqa: F403
 from traincast.options.run import *  # noqa: F403
+from traincast.options.scale import *  # noqa: F403
 from traincast.options.serve import *  # noqa: F403
 from traincast.options.step import *  # noqa: F403
 from traincast.options.train import *  # noqa: F403

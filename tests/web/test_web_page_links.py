@@ -74,12 +74,18 @@ def test_back_and_forward_restore_the_choice_that_the_address_bar_tells(page, pa
     batch.fill("32")
     page.get_by_role("link", name="Layers").click()  # at once, and what was typed stays
     expect(page.locator("#forecast h3").first).to_have_text("cifar_resnet20 on T4, batch 32", timeout=PATIENCE_MS)
+    answered(page, "cifar_resnet20")  # on a busy machine the next questions would find these before them
     page.go_back()
+    page.wait_for_url("**#memory")
     page.go_back()
+    page.wait_for_url(lambda url: "#" not in url)
     expect(page.locator("#forecast h3").first).to_have_text("cifar_resnet20 on T4, batch 64", timeout=PATIENCE_MS)
     assert batch.input_value() == "64"
+    answered(page, "cifar_resnet20")
     page.go_forward()
+    page.wait_for_url("**#memory")
     page.go_forward()
+    page.wait_for_url("**#layers")
     expect(page.locator("#forecast h3").first).to_have_text("cifar_resnet20 on T4, batch 32", timeout=PATIENCE_MS)
 
 

@@ -71,8 +71,10 @@ def test_back_and_forward_restore_the_choice_that_the_address_bar_tells(page, pa
     answered(page, "cifar_resnet20")
     batch = page.get_by_role("spinbutton", name="Batch")
     page.get_by_role("link", name="Memory").click()
+    page.wait_for_url("**#memory")
     batch.fill("32")
     page.get_by_role("link", name="Layers").click()  # at once, and what was typed stays
+    page.wait_for_url("**#layers")
     expect(page.locator("#forecast h3").first).to_have_text("cifar_resnet20 on T4, batch 32", timeout=PATIENCE_MS)
     answered(page, "cifar_resnet20")  # on a busy machine the next questions would find these before them
     page.go_back()

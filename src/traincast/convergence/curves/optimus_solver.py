@@ -28,6 +28,8 @@ _Z_SPACING = 0.3
 _NO_STEP = 1e-12  # of the last step: as good as step 0, and its powers stay numbers
 _MOST_VALLEYS = 3
 _HOPELESS = 2.0  # times the least squared error of the bins: all points would not turn that
+_Z_SETTLED = 1e-12  # parameters have eleven digits that do not depend on the machine
+_ROUNDING = 1e-11  # of the squared error: sums of ten thousand points know no more
 _LARGEST = float(np.finfo(float).max)  # stands for 1/0, so that every parameter is a number
 
 
@@ -245,9 +247,17 @@ def _bottom(points: ScaledPoints, left: float, start: float, right: float) -> Va
         if bend <= 0 or not left <= following <= right:
             following = 0.5 * (left + right)
         before = (z, slope)
-        if abs(following - z) < 1e-9:
+        if abs(following - z) < _Z_SETTLED:
             break
         here = valley(points, following)
-        if here.squared_error[0] <= best.squared_error[0]:
+        if _is_deeper(here, best):
             best = here
     return best
+
+
+def _is_deeper(here: Valley, best: Valley) -> bool:
+    """At the bottom the error is flat, and what rounds it differs between machines: there the slope decides."""
+    error, least = float(here.squared_error[0]), float(best.squared_error[0])
+    if abs(error - least) > _ROUNDING * least:
+        return error < least
+    return abs(float(here.slope[0])) <= abs(float(best.slope[0]))

@@ -15,9 +15,9 @@ import numpy as np
 
 from traincast.api.converging import converge
 from traincast.api.logs import read_logs
-from traincast.convergence.logs.log import Log, Series
-from traincast.convergence.relation import learn_relation, pairs_of
+from traincast.curves.loss_relation import learn_relation, pairs_of
 from traincast.kernels.layerwise.page import refresh
+from traincast.logs.log import Log, Series
 from traincast.report.files import write_file
 
 PAGE = Path(__file__).parents[1] / "docs" / "accuracy_from_loss.md"

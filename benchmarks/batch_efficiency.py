@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from traincast.convergence.batch_efficiency import epochs_at_batch, noise_scale
+from traincast.curves.batch_efficiency import epochs_at_batch, noise_scale
 from traincast.kernels.layerwise.page import refresh
 from traincast.report.chart import Chart, Series
 from traincast.report.files import write_file

@@ -16,11 +16,11 @@ import numpy as np
 
 from curves_page import ACCURACY_SHARE, LOSS_SHARES, Row, page
 from simple_laws import simple_laws
-from traincast.convergence.curves.auto import fit_auto
-from traincast.convergence.curves.fit import continue_like, fit_curve
-from traincast.convergence.curves.priors import Priors
-from traincast.convergence.refit.fit import drops_of, fit_priors, forecast_of
-from traincast.convergence.refit.runs import Run, read_runs
+from traincast.curves.auto import fit_auto
+from traincast.curves.fit import continue_like, fit_curve
+from traincast.curves.priors import Priors
+from traincast.curves.refit.fit import drops_of, fit_priors, forecast_of
+from traincast.curves.refit.runs import Run, read_runs
 from traincast.report.files import write_file
 
 PAGE = Path(__file__).parents[1] / "docs" / "curves_accuracy.md"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import binomtest
 
-from traincast.convergence.refit.runs import Run
+from traincast.curves.refit.runs import Run
 
 LOSS_SHARES, ACCURACY_SHARE = (0.2, 0.4, 0.6), 0.5
 LAWS = ("optimus", "power", "last")

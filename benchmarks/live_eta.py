@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from traincast.convergence.logs.follow import LogFollower
-from traincast.convergence.pace import Pace, pace_of
+from traincast.curves.status.pace import Pace, pace_of
 from traincast.kernels.layerwise.page import refresh
+from traincast.logs.follow import LogFollower
 from traincast.report.files import write_file
 
 PAGE = Path(__file__).parents[1] / "docs" / "live_eta.md"

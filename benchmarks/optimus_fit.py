@@ -21,8 +21,8 @@ import numpy as np  # after the number of threads
 from scipy.optimize import curve_fit
 
 import traincast as tc
-from traincast.convergence.curves.optimus_lines import Floats
-from traincast.convergence.curves.optimus_solver import least_squares
+from traincast.curves.optimus_lines import Floats
+from traincast.curves.optimus_solver import least_squares
 
 PAGE = Path(__file__).parents[1] / "docs" / "optimus_curve.md"
 LAST_STEP = 350 * 391

@@ -2,7 +2,7 @@
 
 Learns the digits 0 to 4 from scratch and carries the network over to 5 to 9, with every approach, rate and seed, as
 `traincast train transfer` does. Takes three to four minutes of CPU time. Run 'traincast calibrate' first, or the
-forecast is that of a generic CPU. With --write the tables of docs/transfer_recipe.md and its chart are renewed.
+forecast is that of a generic CPU. With --write the tables of docs/transfer_learning.md and its chart are renewed.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from traincast.api.training import forecast_stages
 from traincast.cli.counted import counted
 from traincast.kernels.layerwise.page import refresh
 from traincast.recipes.data.load import load_dataset
-from traincast.recipes.transfer.recipe import TransferRecipe
+from traincast.recipes.transfer_learning.recipe import TransferRecipe
 from traincast.report.files import write_file
 from traincast.report.png import to_png
 from traincast.report.table import Column, Table
 from traincast.views.train_transfer import transfer_document
 
-PAGE = Path(__file__).parents[1] / "docs" / "transfer_recipe.md"
+PAGE = Path(__file__).parents[1] / "docs" / "transfer_learning.md"
 IMAGE = PAGE.parent / "images" / "transfer_recipe.png"
 ELSEWHERE = "V100-SXM2-16GB"
 
@@ -70,7 +70,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--source-epochs", type=int, default=15)
-    parser.add_argument("--write", action="store_true", help="renew docs/transfer_recipe.md")
+    parser.add_argument("--write", action="store_true", help="renew docs/transfer_learning.md")
     asked = parser.parse_args()
     data = load_dataset("digits")
     recipe = TransferRecipe(

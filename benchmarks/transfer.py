@@ -1,7 +1,7 @@
 """A learning curve before it runs:  python benchmarks/transfer.py --data DIR [--write]
 
 Six CIFAR-10 ResNets on three GPUs, from a course report of 2022: each model from the five others, beside the report's
-kernel ridge and simpler rivals. With --write the tables and images of docs/transfer.md are renewed.
+kernel ridge and simpler rivals. With --write the tables and images of docs/size_transfer.md are renewed.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traincast.api.time_to_accuracy import time_to_accuracy
-from traincast.convergence.transfer.charts import curve_chart, error_chart, parameter_chart
-from traincast.convergence.transfer.fits import Fit, read_fits
-from traincast.convergence.transfer.hardware import hardware_test
-from traincast.convergence.transfer.held_out import Law
-from traincast.convergence.transfer.held_out import law_of as optimus_law
-from traincast.convergence.transfer.transferred import QUANTITIES, Transferred, predict_parameters
-from traincast.convergence.transfer.workers_curve import WorkersCurve
+from traincast.curves.size_transfer.charts import curve_chart, error_chart, parameter_chart
+from traincast.curves.size_transfer.fits import Fit, read_fits
+from traincast.curves.size_transfer.hardware import hardware_test
+from traincast.curves.size_transfer.held_out import Law
+from traincast.curves.size_transfer.held_out import law_of as optimus_law
+from traincast.curves.size_transfer.transferred import QUANTITIES, Transferred, predict_parameters
+from traincast.curves.size_transfer.workers_curve import WorkersCurve
 from traincast.kernels.layerwise.page import refresh
 from traincast.report.chart import Chart
 from traincast.report.files import write_file
 from traincast.report.png import to_png
 from traincast.scaling.optimus import SpeedModel
 from traincast.units import show_duration
-from traincast.views.transfer import workers_chart
+from traincast.views.size_transfer import workers_chart
 from transfer_rivals import RIVALS, Rival, ridge
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -49,7 +49,7 @@ def main() -> None:
     """Predicts, prints, and writes if asked."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder with seeds/")
-    parser.add_argument("--write", action="store_true", help="write docs/transfer.md and its images")
+    parser.add_argument("--write", action="store_true", help="write docs/size_transfer.md and its images")
     options = parser.parse_args()
     seeds = options.data / "seeds"
     read = read_fits(seeds / "optimus_fits.csv", split="train")
@@ -74,7 +74,7 @@ def main() -> None:
     }
     print("\n\n".join(f"{name}\n{table}" for name, table in tables.items()))
     if options.write:
-        page = DOCS / "transfer.md"
+        page = DOCS / "size_transfer.md"
         write_file(page, refresh(page.read_text(encoding="utf-8"), tables))
         for name, chart in charts(fits, asked, times).items():
             write_file(DOCS / "images" / f"{name}.png", to_png(chart))

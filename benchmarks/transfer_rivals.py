@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from traincast.convergence.transfer.fits import Fit
-from traincast.convergence.transfer.ridge import ridge as plain_ridge
-from traincast.convergence.transfer.siblings import SCALES, Siblings
-from traincast.convergence.transfer.transferred import QUANTITIES
+from traincast.curves.size_transfer.fits import Fit
+from traincast.curves.size_transfer.ridge import ridge as plain_ridge
+from traincast.curves.size_transfer.siblings import SCALES, Siblings
+from traincast.curves.size_transfer.transferred import QUANTITIES
 
 GPU_CODES = {"Quadro RTX 8000": 0.0, "Tesla V100-PCIE-32GB": 1.0, "NVIDIA A100-PCIE-40GB": 2.0}
 Rival = Callable[[Sequence[Fit], Fit, str], float]  # from the siblings, a quantity of the model of a fit

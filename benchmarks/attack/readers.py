@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def weights(path: Path) -> object:
-    from traincast.recipes.transfer.weights import read_weights
+    from traincast.recipes.transfer_learning.weights import read_weights
 
     return read_weights(path)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from traincast.api.models import capture, estimate_memory, layers, load_model
     from traincast.api.planning import plan
     from traincast.api.simulating import simulate
-    from traincast.api.transferring import transfer
+    from traincast.api.size_transfer import transfer
     from traincast.errors import TraincastError
     from traincast.forecasting.forecast import Forecast
     from traincast.forecasting.scale import Scaling
@@ -47,7 +47,7 @@ _HOME = {
     "read_log": "traincast.api.logs",
     "scale": "traincast.api.forecasts",
     "simulate": "traincast.api.simulating",
-    "transfer": "traincast.api.transferring",
+    "transfer": "traincast.api.size_transfer",
     "Calibration": "traincast.api.calibrating",
     "Forecast": "traincast.forecasting.forecast",
     "Measurement": "traincast.measurement.measured",

@@ -51,7 +51,7 @@ def grow(monkeypatch):
             assert left, "the watch goes on although nothing more happens"
             left.pop(0)()
 
-        monkeypatch.setattr("traincast.convergence.watch_loop.time.sleep", sleep)
+        monkeypatch.setattr("traincast.curves.status.watch_loop.time.sleep", sleep)
 
     return start
 
@@ -266,9 +266,9 @@ def test_silence_that_only_lasts_longer_is_no_update(log, capsys):
     from dataclasses import replace
 
     from traincast.cli.watch_screen import Lines
-    from traincast.convergence.asked import Asked
-    from traincast.convergence.logs.follow import LogFollower
-    from traincast.convergence.watching import status_of
+    from traincast.curves.log_question import Asked
+    from traincast.curves.status.status import status_of
+    from traincast.logs.follow import LogFollower
 
     status = status_of(LogFollower(log).poll(), Asked())
     lines = Lines(as_json=True)
@@ -367,9 +367,9 @@ def test_what_is_told_on_a_terminal_stands_below_the_screen(log, monkeypatch):
     monkeypatch.setattr(sys, "stdout", terminal)
     monkeypatch.setenv("TERM", "xterm")
     from traincast.cli.watch_screen import Screen
-    from traincast.convergence.asked import Asked
-    from traincast.convergence.logs.follow import LogFollower
-    from traincast.convergence.watching import status_of
+    from traincast.curves.log_question import Asked
+    from traincast.curves.status.status import status_of
+    from traincast.logs.follow import LogFollower
 
     with Screen() as screen:
         screen.tell("Waiting for it.")

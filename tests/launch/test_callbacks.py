@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import traincast as tc
-from traincast.convergence.asked import Asked
+from traincast.curves.log_question import Asked
 from traincast.errors import FileFormatError, MissingExtraError
 from traincast.launch.callbacks.reporter import Reporter, columns_of
 from traincast.launch.callbacks.run_log import COLUMNS, RunLog

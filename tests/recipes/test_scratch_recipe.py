@@ -19,7 +19,7 @@ from traincast.recipes.engine.settings import TrainSettings
 from traincast.recipes.engine.stages import example_of, inference_stage, train_stage
 from traincast.recipes.models import MODELS, build_model, meta_model
 from traincast.recipes.scratch import ScratchRecipe
-from traincast.recipes.transfer.recipe import TransferRecipe
+from traincast.recipes.transfer_learning.recipe import TransferRecipe
 
 torch.set_num_threads(1)
 DATA = tiny_data()

@@ -7,7 +7,7 @@ from torch import nn
 from traincast.errors import InputError
 from traincast.frontend.capturing.capture import capture
 from traincast.frontend.models.registry import find
-from traincast.recipes.transfer.head import Trunk, freeze_all_but_last, last_layer_name, replace_last_layer
+from traincast.recipes.transfer_learning.head import Trunk, freeze_all_but_last, last_layer_name, replace_last_layer
 from traincast.trace.graph import Phase
 
 

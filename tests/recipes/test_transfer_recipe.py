@@ -12,7 +12,7 @@ from traincast.api.training import forecast_stages
 from traincast.errors import InputError
 from traincast.recipes.data.load import load_dataset
 from traincast.recipes.models import build_model
-from traincast.recipes.transfer.recipe import TransferRecipe
+from traincast.recipes.transfer_learning.recipe import TransferRecipe
 
 torch.set_num_threads(1)
 N_CLASSES, SIDE = 4, 16

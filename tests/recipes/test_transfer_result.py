@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traincast.recipes.transfer.result import TransferResult, Trial, outcomes_of
+from traincast.recipes.transfer_learning.result import TransferResult, Trial, outcomes_of
 
 
 def result_of(*cells):

@@ -12,9 +12,9 @@ from safetensors.torch import save_file
 from traincast.errors import FileFormatError, InputError
 from traincast.frontend.models.registry import find
 from traincast.recipes.engine.checkpoint import load_checkpoint
-from traincast.recipes.transfer.fit import load_trunk
-from traincast.recipes.transfer.head import freeze_all_but_last
-from traincast.recipes.transfer.weights import read_weights
+from traincast.recipes.transfer_learning.fit import load_trunk
+from traincast.recipes.transfer_learning.head import freeze_all_but_last
+from traincast.recipes.transfer_learning.weights import read_weights
 
 
 def resnet20(n_classes=10, *, seed=0):

@@ -14,13 +14,13 @@ from traincast.options.question import question
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from traincast.convergence.asked import Asked
-    from traincast.convergence.at_batch import AtBatch
-    from traincast.convergence.curves.curve import Curve
-    from traincast.convergence.logs.log import Log
-    from traincast.convergence.logs.reading import Reading
-    from traincast.convergence.watching import Status
+    from traincast.curves.curve import Curve
+    from traincast.curves.log_question import Asked
+    from traincast.curves.status.at_batch import AtBatch
+    from traincast.curves.status.status import Status
     from traincast.forecasting.forecast import Forecast
+    from traincast.logs.log import Log
+    from traincast.logs.reading import Reading
 
 _S_PER_H = 3600.0
 
@@ -44,8 +44,8 @@ def fit_curve(
     "reward". `like` are steps and values of earlier whole runs of the same kind: the run is continued as they went,
     without a family or a learning rate.
     """
-    from traincast.convergence.curves.fit import continue_like, kind_of
-    from traincast.convergence.curves.fit import fit_curve as fit
+    from traincast.curves.fit import continue_like, kind_of
+    from traincast.curves.fit import fit_curve as fit
 
     kind = None if metric is None else kind_of(metric)
     if not like:
@@ -80,9 +80,9 @@ def converge(
     of the answer); `batch_size` is the run's own, where its log does not say it.
     """
     from traincast.api.logs import read_log, reading_of
-    from traincast.convergence.at_batch import at_batch as at_other_batch
-    from traincast.convergence.logs.log import Log
-    from traincast.convergence.watching import status_of
+    from traincast.curves.status.at_batch import at_batch as at_other_batch
+    from traincast.curves.status.status import status_of
+    from traincast.logs.log import Log
 
     _check_batches(batch_to, noise_scale, batch_size)
     how = {"metric": options["metric"], **_reading(reading)}
@@ -105,14 +105,14 @@ def at_batch(status: Status, batch_size: float, *, noise_scale: float, own_batch
     `status` is an answer of `converge` with a target, `noise_scale` that of the gradient in samples, `own_batch_size`
     that of the run where its log does not say it.
     """
-    from traincast.convergence.at_batch import at_batch as at_other_batch
+    from traincast.curves.status.at_batch import at_batch as at_other_batch
 
     return at_other_batch(status, batch_size, noise_scale=noise_scale, own_batch_size=own_batch_size)
 
 
 def asked_of(options: Mapping[str, Any], log: Log | str | Path, reading: Reading, run: str | None) -> Asked:
     """What is asked of a log, with the logs of the other runs that it names."""
-    from traincast.convergence.asked import Asked
+    from traincast.curves.log_question import Asked
 
     of_curve = {name: options[name] for name in o.CurveOptions.__annotations__}
     for name in ("like", "relation_from"):
@@ -128,13 +128,13 @@ def _other_logs(
 
 
 def _others(other: Log | str | Path, log: Log | str | Path, reading: Reading, run: str | None) -> list[Log]:
-    from traincast.convergence import given
-    from traincast.convergence.logs.log import Log
-    from traincast.convergence.logs.reading import read_runs
+    from traincast.logs import argument_checks
+    from traincast.logs.log import Log
+    from traincast.logs.reading import read_runs
 
     if isinstance(other, Log):
         return [other]
-    file = given.path("A log", other)
+    file = argument_checks.path("A log", other)
     runs = read_runs(file, reading)
     is_same = not isinstance(log, Log) and file.resolve() == Path(log).resolve()
     found = [runs.log(name) for name in runs.sheets if not (is_same and name == (run or ""))]
@@ -154,10 +154,10 @@ def _check_batches(batch_to: float | None, noise_scale: float | None, batch_size
 
 def _check_answerable(log: Log, asked: Asked) -> None:
     """What a run that is watched may still write is told here: too few points, and the steps of an epoch."""
-    from traincast.convergence.asked import length_for, series_for
-    from traincast.convergence.counting import count
-    from traincast.convergence.curves.points import FEWEST, clean
-    from traincast.convergence.from_loss import relation_for
+    from traincast.curves.from_loss import relation_for
+    from traincast.curves.log_question import length_for, series_for
+    from traincast.curves.points import FEWEST, clean
+    from traincast.logs.counting import count
 
     if relation_for(log, asked) is None:
         series = series_for(log, asked)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from traincast.convergence.watching import Status
+    from traincast.curves.status.status import Status
     from traincast.forecasting.forecast import Forecast
     from traincast.forecasting.question import Question
     from traincast.forecasting.scale import Scaling

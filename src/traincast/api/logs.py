@@ -10,8 +10,8 @@ from traincast.options import catalog as o
 from traincast.options.question import question
 
 if TYPE_CHECKING:
-    from traincast.convergence.logs.log import Log
-    from traincast.convergence.logs.reading import Reading
+    from traincast.logs.log import Log
+    from traincast.logs.reading import Reading
 
 Progress = Callable[[float], None]  # the fraction that is read
 
@@ -33,10 +33,10 @@ def read_log(
     what is meant to the name of a column: {"step": "it", "val_loss": "l2"}. A file with several runs needs `run`.
     `metric` is the name of a column, or a part of it, that is read as a metric though we do not know it.
     """
-    from traincast.convergence import given
-    from traincast.convergence.logs.reading import read_runs
+    from traincast.logs import argument_checks
+    from traincast.logs.reading import read_runs
 
-    given.path("A log", path)
+    argument_checks.path("A log", path)
     return read_runs(path, reading_of(metric=metric, **how), on_progress).chosen(run)
 
 
@@ -52,10 +52,10 @@ def read_logs(
 
     `columns` may say which one, or which ones together: {"run": "n_gpus,batch"}. A file of one run has it under "".
     """
-    from traincast.convergence import given
-    from traincast.convergence.logs.reading import read_runs
+    from traincast.logs import argument_checks
+    from traincast.logs.reading import read_runs
 
-    given.path("A log", path)
+    argument_checks.path("A log", path)
     runs = read_runs(path, reading_of(columns=columns, steps_per_epoch=steps_per_epoch), on_progress)
     return {name: runs.log(name) for name in runs.sheets}
 
@@ -63,6 +63,6 @@ def read_logs(
 @question
 def reading_of(*, metric: o.Metric = None, **how: Unpack[o.ReadingOptions]) -> Reading:
     """How logs are to be read, checked."""
-    from traincast.convergence.logs.reading import Reading
+    from traincast.logs.reading import Reading
 
     return Reading(metric=metric, **how)

@@ -15,8 +15,8 @@ from traincast.units import shown_or_never
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from traincast.convergence.logs.log import Log
     from traincast.hardware.machines import Machine
+    from traincast.logs.log import Log
     from traincast.planning.candidates import Length, Terms
     from traincast.planning.plan import Plan
     from traincast.planning.space import Run

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from traincast.recipes.engine.stages import Stage
     from traincast.recipes.scratch import ScratchRecipe
     from traincast.recipes.teacher_student.recipe import TeacherStudentRecipe
-    from traincast.recipes.transfer.recipe import TransferRecipe
+    from traincast.recipes.transfer_learning.recipe import TransferRecipe
     from traincast.recipes.weak_labels.recipe import WeakRecipe
 
 AnyRecipe = TypeVar("AnyRecipe", bound="Recipe[RecipeResult]")
@@ -166,7 +166,7 @@ def plan_transfer(
 ) -> RecipePlan[TransferRecipe]:
     """A trained network, carried over to other classes by several approaches, each at several learning rates."""
     require_torch("Training", extra="recipes")
-    from traincast.recipes.transfer.recipe import APPROACHES, TransferRecipe
+    from traincast.recipes.transfer_learning.recipe import APPROACHES, TransferRecipe
 
     recipe = TransferRecipe(
         model=model,

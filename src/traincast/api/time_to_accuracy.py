@@ -10,8 +10,8 @@ from traincast.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from traincast.convergence.transfer.transferred import Estimate
-    from traincast.convergence.transfer.workers_curve import WorkersCurve
+    from traincast.curves.size_transfer.transferred import Estimate
+    from traincast.curves.size_transfer.workers_curve import WorkersCurve
     from traincast.scaling.optimus import SpeedModel
 
 
@@ -31,7 +31,7 @@ def time_to_accuracy(
     """
     from math import inf
 
-    from traincast.convergence.transfer.workers_curve import WorkersCurve
+    from traincast.curves.size_transfer.workers_curve import WorkersCurve
     from traincast.scaling.optimus import speed_curves
 
     if not 0 < steps_per_epoch < inf:

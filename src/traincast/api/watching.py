@@ -8,7 +8,7 @@ from traincast.options import catalog as o
 from traincast.options.question import question
 
 if TYPE_CHECKING:
-    from traincast.convergence.watch_loop import Watch
+    from traincast.curves.status.watch_loop import Watch
 
 
 @question
@@ -33,12 +33,12 @@ def watch(
 
     from traincast.api.converging import asked_of
     from traincast.api.logs import reading_of
-    from traincast.convergence import given
-    from traincast.convergence.logs.follow import LogFollower
-    from traincast.convergence.stopping import read_rule
-    from traincast.convergence.watch_loop import Watch as Loop
+    from traincast.curves.status.stop_rule import read_rule
+    from traincast.curves.status.watch_loop import Watch as Loop
+    from traincast.logs import argument_checks
+    from traincast.logs.follow import LogFollower
 
-    path, asked_for = given.path("A log", log), dict[str, Any](options)
+    path, asked_for = argument_checks.path("A log", log), dict[str, Any](options)
     how = {name: asked_for[name] for name in o.ReadingOptions.__annotations__}
     reading = reading_of(metric=options["metric"], **how)
     return Loop(

@@ -1,6 +1,6 @@
 """`traincast transfer`: what will the learning curve of another size be, before it runs?"""
 
-from traincast.api.transferring import transfer as question
+from traincast.api.size_transfer import transfer as question
 from traincast.cli.command import CommandLine, command
 from traincast.options import catalog as o
 
@@ -17,7 +17,7 @@ def transfer(line: CommandLine) -> None:
     Examples: traincast transfer runs.csv --predict depth=50 --epochs 350 --steps-per-epoch 391; the same with
     --workers 1-32 --servers 2,4 --optimus paper-sync --batch 128
     """
-    from traincast.views.transfer import document_of
+    from traincast.views.size_transfer import document_of
 
     by, size = line.own["predict"]
     found = question(size=size, by=by, **line.options)

@@ -9,7 +9,7 @@ from traincast.cli.command import CommandLine, command
 from traincast.options import catalog as o
 
 if TYPE_CHECKING:
-    from traincast.convergence.watch_loop import Watch
+    from traincast.curves.status.watch_loop import Watch
 
 _INTERRUPTED = 130
 

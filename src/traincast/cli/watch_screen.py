@@ -14,8 +14,8 @@ import typer
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from traincast.convergence.watch_loop import Display
-    from traincast.convergence.watching import Status
+    from traincast.curves.status.status import Status
+    from traincast.curves.status.watch_loop import Display
 
 _MOST_REMARKS = 4
 _N_PLACES = 120
@@ -47,7 +47,7 @@ class Lines:
         return
 
     def update(self, status: Status) -> None:
-        from traincast.convergence.status_line import line_of
+        from traincast.curves.status.status_line import line_of
         from traincast.report.json_ import plain
 
         line = json.dumps(plain(status.to_dict()), allow_nan=False) if self._as_json else line_of(status)
@@ -111,7 +111,7 @@ def screen_of(status: Status, *, width: int, height: int) -> RenderableType:
     from rich.markup import escape
     from rich.table import Table
 
-    from traincast.convergence.status_line import facts_of, place_of
+    from traincast.curves.status.status_line import facts_of, place_of
 
     parts: list[Any] = [f"[bold]{escape(PurePath(status.log.path).name)}[/]  {place_of(status)}"]
     if status.progress is not None:

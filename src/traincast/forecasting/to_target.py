@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from traincast.convergence.counting import count
-from traincast.convergence.curves.curve import weighted_quantiles
-from traincast.convergence.watching import Status
+from traincast.curves.curve import weighted_quantiles
+from traincast.curves.status.status import Status
 from traincast.errors import InputError
 from traincast.estimate import Estimate
 from traincast.lognormal import FIFTHS_SDS, log_sd_of
+from traincast.logs.counting import count
 
 if TYPE_CHECKING:
     from traincast.forecasting.forecast import Forecast

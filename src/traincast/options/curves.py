@@ -9,9 +9,9 @@ from traincast.options.run import Metric, Target
 from traincast.options.typed import AMOUNT, COUNT, MEANING, NUMBER, SIZE_OF, USD, WHOLE_NUMBERS
 
 if TYPE_CHECKING:
-    from traincast.convergence.curves.schedule import LearningRate
-    from traincast.convergence.logs.log import Log
+    from traincast.curves.schedule import LearningRate
     from traincast.forecasting.forecast import Forecast
+    from traincast.logs.log import Log
 
 _SPLITS = ("train", "validation", "test")
 _FORMATS = ("csv", "jsonl", "json", "trainer_state", "tensorboard", "wandb", "mlperf", "text")

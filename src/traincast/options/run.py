@@ -10,8 +10,8 @@ from traincast.options.step import StepOptions
 from traincast.options.typed import COUNT, NUMBERS_IN_ORDER, TARGET, USD
 
 if TYPE_CHECKING:
-    from traincast.convergence.logs.log import Log
     from traincast.hardware.cluster import Cluster
+    from traincast.logs.log import Log
 
 STRATEGIES_OF_THE_PAGE = ("ddp", "dp", "mirrored", "fsdp", "zero1", "zero2", "zero3")
 

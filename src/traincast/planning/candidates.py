@@ -35,7 +35,7 @@ class Length:
 
     def n_steps(self, batch_sizes: Ints) -> Floats:
         """An epoch's last batch counts as a full one."""
-        from traincast.convergence.batch_efficiency import epochs_at_batch
+        from traincast.curves.batch_efficiency import epochs_at_batch
 
         per_epoch = np.ceil(self.n_samples / batch_sizes)
         if self.noise_scale is None:

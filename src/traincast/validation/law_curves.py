@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from traincast.convergence.curves.fit import Kind, kind_of
+from traincast.curves.fit import Kind, kind_of
 from traincast.errors import InputError
 from traincast.kernels.refit.op_rows import read_rows
 from traincast.trace.graph import Floats

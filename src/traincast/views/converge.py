@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traincast.convergence.counting import count
-from traincast.convergence.from_loss import METRIC
+from traincast.curves.from_loss import METRIC
+from traincast.logs.counting import count
 from traincast.report.chart import Chart, ReferenceLine, Series
 from traincast.report.document import Document
 from traincast.report.table import Column, Row, Table
@@ -18,9 +18,9 @@ from traincast.units import show_duration, show_percent, show_usd, shown_or_neve
 from traincast.views.converge_bill import bill_table, clock_chart
 
 if TYPE_CHECKING:
-    from traincast.convergence.answer import Arrival
-    from traincast.convergence.curves.curve import Curve
-    from traincast.convergence.watching import Status
+    from traincast.curves.curve import Curve
+    from traincast.curves.status.arrival import Arrival
+    from traincast.curves.status.status import Status
     from traincast.estimate import Estimate
 
 _MOST_DOTS = 400
@@ -178,7 +178,7 @@ def _assumed(run: Status) -> list[str]:
 
 
 def _notes(run: Status, name: str) -> list[str]:
-    from traincast.convergence.alarms import one_of
+    from traincast.curves.status.alarms import one_of
 
     notes = []
     if run.arrival is not None and run.arrival.probability < 0.5:

@@ -13,7 +13,7 @@ from traincast.units import show_duration, show_percent, show_ratio, show_usd
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from traincast.convergence.watching import Status
+    from traincast.curves.status.status import Status
 
 _MOST_DOTS = 200
 
@@ -22,8 +22,8 @@ def bill_table(run: Status, name: str) -> Table | None:
     """Of a whole run its bill; else what it has taken so far. None where the log has no clock."""
     if run.spent is None:
         return None
-    from traincast.convergence.alarms import one_of
-    from traincast.convergence.counting import counted
+    from traincast.curves.status.alarms import one_of
+    from traincast.logs.counting import counted
 
     spent = run.spent
     step_s = None if run.pace is None else run.pace.step_s

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from traincast.api.training import RecipeForecast
     from traincast.recipes.data.images import ImageDataset
     from traincast.recipes.over_seeds import OverSeeds
-    from traincast.recipes.transfer.recipe import TransferRecipe
-    from traincast.recipes.transfer.result import Outcome, TransferResult
+    from traincast.recipes.transfer_learning.recipe import TransferRecipe
+    from traincast.recipes.transfer_learning.result import Outcome, TransferResult
 
 _MOST_ROWS = 20  # of the classes
 

@@ -23,8 +23,8 @@ from traincast.web.shelf import zoo_model
 from traincast.web.targets import aim_of
 
 if TYPE_CHECKING:
-    from traincast.convergence.logs.log import Log
-    from traincast.convergence.watching import Status
+    from traincast.curves.status.status import Status
+    from traincast.logs.log import Log
     from traincast.trace.trace import Trace
 
 _ANSWER, _LOG_FILE = b"answer", "log"

@@ -13,9 +13,9 @@ from traincast.web.presenting import shown
 from traincast.web.targets import NO_AIM, Aim
 
 if TYPE_CHECKING:
-    from traincast.convergence.logs.log import Log
-    from traincast.convergence.watching import Status
+    from traincast.curves.status.status import Status
     from traincast.forecasting.forecast import Forecast
+    from traincast.logs.log import Log
     from traincast.trace.trace import Trace
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from traincast.convergence.logs.log import Log
+    from traincast.logs.log import Log
 
 _ONE = 1.0001  # fractions go up to 1, with what rounding adds
 

@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from traincast.convergence.asked import Asked
+from traincast.curves.log_question import Asked
 from traincast.errors import MissingExtraError
 from traincast.launch.callbacks.guard import Tell, hook
 from traincast.launch.callbacks.reporter import Reporter, columns_of

@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from traincast.convergence import given
-from traincast.convergence.asked import Asked
+from traincast.curves.log_question import Asked
 from traincast.errors import InputError, MissingExtraError
 from traincast.launch.callbacks.guard import Tell, hook
 from traincast.launch.callbacks.reporter import Reporter, columns_of
+from traincast.logs import argument_checks
 
 try:
     from keras import ops
@@ -40,7 +40,7 @@ class ForecastCallback(Callback):  # type: ignore[misc]  # keras is not read by 
         tell: Tell | None = None,
     ) -> None:
         super().__init__()
-        if not given.number("every_steps", every_steps) >= 1:
+        if not argument_checks.number("every_steps", every_steps) >= 1:
             raise InputError(f"A row is written every 1 step or more, not every {every_steps}.")
         asked = Asked(target=target, metric=metric, split=split, usd_per_hour=usd_per_hour)
         self._reporter = Reporter(path, asked, every_s=every_s, tell=tell)

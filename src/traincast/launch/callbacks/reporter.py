@@ -10,15 +10,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from traincast.convergence import given
-from traincast.convergence.asked import Asked
-from traincast.convergence.logs.follow import LogFollower
-from traincast.convergence.logs.names import metric_of
-from traincast.convergence.status_line import line_of
-from traincast.convergence.watching import status_of
+from traincast.curves.log_question import Asked
+from traincast.curves.status.status import status_of
+from traincast.curves.status.status_line import line_of
 from traincast.errors import InputError, TraincastError
 from traincast.launch.callbacks.guard import Tell, print_line
 from traincast.launch.callbacks.run_log import RunLog
+from traincast.logs import argument_checks
+from traincast.logs.follow import LogFollower
+from traincast.logs.names import metric_of
 
 _NOTHING_ELSE = Asked()
 _COLUMN_OF = {
@@ -69,7 +69,7 @@ class Reporter:
         """Arguments that cannot be right raise: no training has begun. What the machine lacks is told when one does."""
         if not isinstance(path, str | os.PathLike):
             raise InputError(f"A log should be the path of a file, not {path!r}.")
-        if not given.number("every_s", every_s) >= 0:
+        if not argument_checks.number("every_s", every_s) >= 0:
             raise InputError(f"every_s should be 0 seconds or more between two lines, not {every_s:g}.")
         if not (tell is None or callable(tell)):
             raise InputError(f"tell should be a function that is given a line, not {tell!r}.")

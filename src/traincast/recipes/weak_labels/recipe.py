@@ -22,7 +22,7 @@ from traincast.recipes.models import meta_model
 from traincast.recipes.passes import exact_name, lengthened, others, repeated, samples_an_epoch
 from traincast.recipes.seed_runs import SeedRuns, check_seeds
 from traincast.recipes.step_count import StepCount
-from traincast.recipes.transfer.head import freeze_all_but_last, replace_last_layer
+from traincast.recipes.transfer_learning.head import freeze_all_but_last, replace_last_layer
 from traincast.recipes.usual import CLEAN_FRACTION, IMBALANCE, MODEL, NOISE_FRACTIONS, WEAK
 from traincast.recipes.weak_labels.resampling import square_root_weights
 from traincast.recipes.weak_labels.result import WeakResult, WeakRun, WeakSeed

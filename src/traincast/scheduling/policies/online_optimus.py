@@ -115,7 +115,7 @@ def trials_on(n_places: int) -> list[tuple[int, int]]:
 
 def steps_to_loss(losses: Sequence[tuple[float, float]], target: float, expected: float) -> float:
     """Where the fitted curve reaches the target; the expected number where it never does."""
-    from traincast.convergence.curves.optimus_solver import least_squares
+    from traincast.curves.optimus_solver import least_squares
 
     every = -(-len(losses) // _MOST_LOSSES)
     steps, values = np.array(losses[::every]).T

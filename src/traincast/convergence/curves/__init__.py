@@ -1,1 +1,0 @@
-"""Learning curves: a law through what was logged, and where it leads."""

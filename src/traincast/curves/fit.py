@@ -1,0 +1,224 @@
+"""`fit_curve`: a law through logged values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from traincast.curves.curve import Curve, Rescaled
+from traincast.curves.points import Points, clean
+from traincast.curves.schedule import LearningRate, Schedule, constant, read_schedule
+from traincast.errors import InputError
+from traincast.logs import argument_checks
+from traincast.logs.names import has_top, is_rising, metric_of
+
+# Falling; rising to 1 or 100; rising to nobody knows what.
+Kind = Literal["loss", "accuracy", "reward"]
+_FEW = 8
+_FLAT_LOG_SDS = (0.05, 5.0)  # of what is continued as it is: at least and at most
+_USUAL_LEVELS = (1e-6, 1e6)  # of losses that other runs tell anything about
+_LEAST_RAISE = 1e-6  # of the lowest loss: less is lost in rounding
+_HIGHEST_SPIKE = 1e100  # times the level: higher ones tell no more, and have no square
+_MOST = 100_000  # values of which a median is taken: more tell no more
+
+
+def kind_of(metric: str) -> Kind:
+    """What a metric is like, by its name: 'val_loss', 'f1', 'reward'."""
+    known = metric_of(metric)
+    if known is None:
+        raise InputError(f"There is no metric '{metric}' that we know: say loss or accuracy, whichever it is like.")
+    return "accuracy" if has_top(known.metric) else "reward" if is_rising(known.metric) else "loss"
+
+
+def fit_curve(
+    steps: ArrayLike,
+    losses: ArrayLike,
+    family: str = "auto",
+    *,
+    total_steps: float | None = None,
+    learning_rate: LearningRate | None = None,
+    metric: Kind | None = None,
+) -> Curve:
+    """Where a run will end and when it is good enough, from what it has logged so far.
+
+    `losses` may be accuracies: values between 0 and 1 that rise are taken for such unless `metric` says what they are.
+    `total_steps` is the length of the run. `learning_rate` is a word ("cosine"), one rate, a function of the step,
+    {step: rate from it on}, one rate a logged value, or one a step of the run. Steps may be epochs, if all of it is.
+    """
+    places = argument_checks.floats("The steps of a curve", steps)
+    points = _points(places, losses, total_steps)
+    kind = metric or _guessed(points)
+    if metric is None and kind == "accuracy":
+        told = "The values rise between 0 and 1 and are taken for accuracies: metric='loss' says otherwise."
+        points = _remarked(points, told)
+    elif metric is None and _rises(points):
+        points = _remarked(points, "The values rise and are taken for losses: metric='accuracy' says otherwise.")
+    if family == "optimus":
+        if learning_rate is not None:
+            points = _remarked(points, "The law of Optimus knows no learning rate: what was given of it is not used.")
+        return _fit_optimus(points, kind, total_steps)
+    schedule = read_schedule(learning_rate, places, total_steps)
+    return _told(_fit_auto(points, kind, schedule, total_steps), points)
+
+
+def _points(steps: ArrayLike, losses: ArrayLike, total_steps: float | None) -> Points:
+    points = clean(steps, losses)
+    if total_steps is None:
+        return points
+    argument_checks.above_0("The length of the run", total_steps)  # it may be that of a log
+    if points.last_step <= total_steps:
+        return points
+    told = (
+        f"The log goes on to {points.last_step:g}, beyond total_steps: what comes after {total_steps:g} is not asked."
+    )
+    return _remarked(points, told)
+
+
+def _remarked(points: Points, sentence: str) -> Points:
+    return replace(points, warnings=(*points.warnings, sentence))
+
+
+def _fit_auto(points: Points, kind: Kind, schedule: Schedule | None, total_steps: float | None) -> Curve:
+    from traincast.curves.auto import fit_auto
+
+    if kind == "loss":
+        return _fit_losses(points, schedule, total_steps)
+    if kind == "accuracy":
+        top = _top([points])
+        return fit_auto(_errors(points, top), schedule=schedule, total_steps=total_steps, top=top)
+    shares, width, low = _as_shares(points)
+    curve = fit_auto(_errors(shares, 1.0), schedule=schedule, total_steps=total_steps, top=1.0)
+    return replace(curve, members=Rescaled(curve.members, width, low))
+
+
+def _fit_losses(points: Points, schedule: Schedule | None, total_steps: float | None) -> Curve:
+    """Laws fall, are above 0, and are told apart by levels of usual losses: what is otherwise is made so and back."""
+    from traincast.curves.auto import fit_auto
+
+    raised = _raised(points)
+    above = replace(points, values=points.values + raised)
+    if _is_constant(points) or _rises(points):
+        late = above.values[len(above.values) // 2 :]
+        flat = replace(above, values=np.full(len(above.values), above.level()))
+        curve = fit_auto(flat, schedule=constant(points.last_step), total_steps=total_steps, raised=raised)
+        wide = float(np.clip(np.ptp(np.log(late)), *_FLAT_LOG_SDS))
+        return replace(curve, members=replace(curve.members, still_sd=wide))  # type: ignore[type-var]
+    above = replace(above, values=np.minimum(above.values, _HIGHEST_SPIKE * above.level()))
+    unit = above.level() / float(np.clip(above.level(), *_USUAL_LEVELS))
+    if unit == 1.0:
+        return fit_auto(above, schedule=schedule, total_steps=total_steps, raised=raised)
+    curve = fit_auto(replace(above, values=above.values / unit), schedule=schedule, total_steps=total_steps)
+    return replace(curve, members=Rescaled(curve.members, unit, -raised))
+
+
+def _fit_optimus(points: Points, kind: Kind, total_steps: float | None) -> Curve:
+    """The law is of losses: of what rises, it is fitted to what that lacks to its top."""
+    from traincast.curves.optimus import fit_points
+
+    if kind == "loss":
+        return fit_points(points, total_steps=total_steps)
+    shares, width, low = _as_shares(points) if kind == "reward" else (points, 1.0, 0.0)
+    top = 1.0 if kind == "reward" else _top([points])
+    curve = fit_points(_errors(shares, top), total_steps=total_steps)
+    told = f"The law of Optimus is of losses: it is fitted to what the values lack to {low + width * top:.4g}."
+    members = Rescaled(curve.members, -width, low + width * top, most=top)
+    return replace(curve, members=members, is_rising=True, warnings=(told, *curve.warnings))
+
+
+def _as_shares(points: Points) -> tuple[Points, float, float]:
+    """Values without a top as shares of one: twice what they have spanned. With it the width and where it begins."""
+    low, high = float(points.values.min()), float(points.values.max())
+    width = 2.0 * (high - low) or 1.0
+    told = f"Nobody knows how high these values can get: at most {low + width:.4g} is presumed."
+    shares = replace(points, values=(points.values - low) / width, warnings=(*points.warnings, told))
+    return shares, width, low
+
+
+def continue_like(
+    steps: ArrayLike,
+    losses: ArrayLike,
+    like: Sequence[tuple[ArrayLike, ArrayLike]],
+    *,
+    total_steps: float | None,
+    metric: Kind | None = None,
+) -> Curve:
+    """A run continued as earlier whole runs of its kind went: `like` has steps and values of each of them."""
+    from traincast.curves.like import fit_like
+
+    points, siblings = _points(steps, losses, total_steps), [clean(*one) for one in like]
+    kind = metric or _guessed(points)
+    if kind == "reward":
+        raise InputError("Runs are continued as their siblings went by ratios: a metric without a top has none.")
+    if kind == "accuracy":
+        top = _top([points, *siblings])
+        own, *others = (_errors(one, top) for one in (points, *siblings))
+        return _told(fit_like(own, others, total_steps=total_steps, top=top), points)
+    lowest = min(float(one.values.min()) for one in (points, *siblings))
+    if lowest <= 0:
+        raise InputError(f"Runs are continued as their siblings went by ratios: losses are above 0, not {lowest:g}.")
+    return _told(fit_like(points, siblings, total_steps=total_steps, top=None), points)
+
+
+def _top(curves: Sequence[Points]) -> float:
+    """1 or 100, whichever accuracies are shares of."""
+    low, high = (float(pick([pick(one.values) for one in curves])) for pick in (np.min, np.max))
+    top = 1.0 if high <= 1.0 else 100.0
+    if high > top or low < 0.0:
+        raise InputError(f"Accuracies are between 0 and 1, or 0 and 100, not {low:g} to {high:g}.")
+    return top
+
+
+def _errors(points: Points, top: float) -> Points:
+    return replace(points, values=np.maximum(top - points.values, 1e-4 * top))
+
+
+def _guessed(points: Points) -> Kind:
+    """Values between 0 and 1 whose second half is higher than the first are accuracies."""
+    if points.values.max() > 1.0 or points.values.min() < 0.0:
+        return "loss"
+    half = len(points.values) // 2
+    return "accuracy" if np.median(points.values[half:]) > np.median(points.values[:half]) else "loss"
+
+
+def _raised(points: Points) -> float:
+    """Laws are of values above 0: losses that are not are raised by as much as they span."""
+    low, high = float(points.values.min()), float(points.values.max())
+    return 0.0 if low > 0 else max(high - low or 1.0, _LEAST_RAISE * -low) - low
+
+
+def _is_constant(points: Points) -> bool:
+    return bool(np.ptp(points.values) <= 1e-9 * np.abs(points.values).max())
+
+
+def _rises(points: Points) -> bool:
+    """By more than its noise, from the first to the last quarter."""
+    first, last = _ends(points)
+    return last > first and last > first + 2.0 * points.noise() * abs(first)
+
+
+def _ends(points: Points) -> tuple[float, float]:
+    """Medians of the first and the last quarter."""
+    values = points.values[:: 1 + len(points.values) // _MOST]
+    quarter = max(2, len(values) // 4)
+    return float(np.median(values[:quarter])), float(np.median(values[-quarter:]))
+
+
+def _told(curve: Curve, points: Points) -> Curve:
+    """With a word on what was fitted, where that is no ordinary curve."""
+    first, last = _ends(points)
+    warnings = list(curve.warnings)
+    if _is_constant(points):
+        warnings.append(f"All values are {points.values[0]:g}: there is no curve to continue.")
+    elif not curve.is_rising and _rises(points):
+        warnings.append(
+            f"The loss rises, from {first:.3g} to {last:.3g}: it is continued as it is now, and may diverge."
+        )
+    elif curve.is_rising and last < first:
+        warnings.append(f"The accuracy falls, from {first:.3g} to {last:.3g}: it is continued as it is now.")
+    if len(points.values) < _FEW:
+        warnings.append(f"{len(points.values)} points tell little of a curve's shape.")
+    return replace(curve, warnings=tuple(warnings))

@@ -15,7 +15,7 @@ import torch
 
 import traincast as tc
 from traincast.api.runnables import runnable_of
-from traincast.measurement.calibration.layers import Scaled, mean_loss
+from traincast.calibration.layers import Scaled, mean_loss
 from traincast.measurement.measure import measure_step
 from traincast.measurement.runnable import Runnable
 

@@ -13,11 +13,11 @@ import traincast as tc
 from traincast.api.calibrating import Calibration
 from traincast.api.forecasts import answer
 from traincast.hardware.catalog import find_device
-from traincast.measurement.environment import Environment
 from traincast.measurement.epoch import EpochMeasurement
 from traincast.measurement.measured import Measurement
 from traincast.measurement.statistics import Summary
 from traincast.planning.advice import Advice
+from traincast.records.environment import Environment
 
 EVIL = "<img src=x onerror=alert(1)>"
 HERE = Environment(device=EVIL, device_kind="cpu", host="", n_threads=1, n_cores=2, versions={}, clocks={})

@@ -90,9 +90,9 @@ def _layer_times(number: int) -> dict[str, Any]:
 
 
 def store() -> bytes:
-    from traincast.measurement.environment import Environment
-    from traincast.measurement.record import Record
-    from traincast.measurement.store import Store
+    from traincast.records.environment import Environment
+    from traincast.records.record import Record
+    from traincast.records.store import Store
 
     here = Environment(
         device="Test CPU", device_kind="cpu", host="here", n_threads=1, n_cores=1, versions={"torch": "2"}, clocks={}

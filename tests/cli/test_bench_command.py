@@ -11,7 +11,7 @@ import time
 import pytest
 
 from traincast.__main__ import run
-from traincast.measurement.store import Store
+from traincast.records.store import Store
 
 
 def bench(*arguments):
@@ -21,8 +21,8 @@ def bench(*arguments):
 @pytest.fixture
 def quick(monkeypatch):
     """Values without timing; the command is what is tested here."""
-    import traincast.measurement.layer_bench as layers
-    import traincast.measurement.op_bench as ops
+    import traincast.microbenchmarks.layer_bench as layers
+    import traincast.microbenchmarks.op_bench as ops
     from traincast.errors import InputError
 
     def run_layer(settings):
@@ -76,7 +76,7 @@ def test_seeds_and_campaigns_share_a_store(tmp_path, quick):
 
 
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path, capsys, monkeypatch):
-    import traincast.measurement.op_bench as ops
+    import traincast.microbenchmarks.op_bench as ops
 
     done = []
 

@@ -10,11 +10,11 @@ from traincast.__main__ import run
 from traincast.api import processes
 from traincast.api.calibrating import Calibration
 from traincast.api.machine_profile import gpu_profile
+from traincast.calibration import timing
+from traincast.calibration.gpu import GpuFigures
+from traincast.calibration.timing import Effort
 from traincast.hardware.catalog import find_device
 from traincast.hardware.this_machine import write_profile
-from traincast.measurement.calibration import timing
-from traincast.measurement.calibration.gpu import GpuFigures
-from traincast.measurement.calibration.timing import Effort
 from traincast.report.text import to_text
 from traincast.views.calibration import document_of
 

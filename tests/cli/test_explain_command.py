@@ -104,8 +104,8 @@ def test_a_step_profiled_here_is_compared(capsys):
 
 
 def test_a_store_is_read(capsys, rows, tmp_path):
-    from traincast.measurement.imports.read import read_measured
-    from traincast.measurement.store import Store
+    from traincast.records.imports.read import read_measured
+    from traincast.records.store import Store
 
     with Store(tmp_path / "runs.db") as store:
         store.add_all(read_measured(rows))

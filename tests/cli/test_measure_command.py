@@ -114,7 +114,7 @@ def test_what_a_users_file_prints_gets_neither_into_the_json_nor_between_process
 
 def test_every_measurement_is_kept_in_the_store(capsys, tmp_path):
     from traincast.measurement.measured import Measurement
-    from traincast.measurement.store import Store
+    from traincast.records.store import Store
 
     path = tmp_path / "runs.db"
     for _ in range(2):

@@ -17,12 +17,12 @@ from traincast.__main__ import run
 from traincast.api.measuring import forecast_of
 from traincast.hardware.device import Device
 from traincast.hardware.this_machine import write_profile
-from traincast.measurement.environment import Environment
 from traincast.measurement.processes.link_fit import fit_link, ring_bytes
 from traincast.measurement.processes.link_result import AllReduceMeasurement, AllReduceRow
 from traincast.measurement.processes.result import ProcessesMeasurement
 from traincast.measurement.statistics import summarise
-from traincast.measurement.store import Store
+from traincast.records.environment import Environment
+from traincast.records.store import Store
 from traincast.report.json_ import to_json
 from traincast.report.text import to_text
 from traincast.views.processes import link_document, steps_document, with_link

@@ -8,11 +8,11 @@ import torch
 import traincast as tc
 from traincast.__main__ import run
 from traincast.errors import StoreError
-from traincast.measurement.environment import Environment
 from traincast.measurement.measured import Measurement
 from traincast.measurement.statistics import Summary
-from traincast.measurement.store import Store
 from traincast.measurement.sweeps.batch import BatchRow, BatchSweep
+from traincast.records.environment import Environment
+from traincast.records.store import Store
 from traincast.views.sweep import batch_document
 
 torch.set_num_threads(1)

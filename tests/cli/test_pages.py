@@ -4,9 +4,9 @@ import pytest
 from pages import read_page
 
 from traincast.__main__ import run
-from traincast.measurement.environment import Environment
-from traincast.measurement.record import Record
-from traincast.measurement.store import Store
+from traincast.records.environment import Environment
+from traincast.records.record import Record
+from traincast.records.store import Store
 
 HERE = Environment(device="Test CPU", device_kind="cpu", host="h", n_threads=1, n_cores=1, versions={}, clocks={})
 LOG = "step,train_loss,seconds\n" + "".join(f"{n},{1 + 4 * n**-0.5:.4f},{n / 2}\n" for n in range(10, 401, 10))
@@ -106,7 +106,7 @@ def test_a_store_without_a_matching_record_has_a_page_and_no_chart(tmp_path):
 
 
 def test_layers_that_were_timed_here_stand_beside_what_is_predicted_for_them(tmp_path, monkeypatch):
-    import traincast.measurement.layer_bench as layers
+    import traincast.microbenchmarks.layer_bench as layers
 
     def run_layer(settings):
         return {"step_s": 1e-3, "flop": 0.0 if settings["layer"] == "pool" else 1e6, "bytes": 1e3}
@@ -123,7 +123,7 @@ def test_layers_that_were_timed_here_stand_beside_what_is_predicted_for_them(tmp
 
 
 def test_ops_that_were_timed_are_drawn_by_their_work(tmp_path, monkeypatch):
-    import traincast.measurement.op_bench as ops
+    import traincast.microbenchmarks.op_bench as ops
 
     monkeypatch.setattr(ops, "run_op", lambda settings: {"median_s": 1e-3, "flop": 1e6, "bytes": 1e3})
     page = page_of("bench ops --rows 6 --store b.db", tmp_path)

@@ -6,9 +6,9 @@ import json
 import pytest
 
 from traincast.__main__ import run
-from traincast.measurement.environment import Environment
-from traincast.measurement.record import Record
-from traincast.measurement.store import Store
+from traincast.records.environment import Environment
+from traincast.records.record import Record
+from traincast.records.store import Store
 
 HERE = Environment(
     device="Test CPU", device_kind="cpu", host="here", n_threads=1, n_cores=1, versions={}, clocks={}

@@ -6,9 +6,9 @@ import pytest
 from pages import read_page
 
 from traincast.__main__ import run
-from traincast.measurement.environment import n_usable_cores
 from traincast.recipes.scaling_experiment.result import CellRun, Split, write_failure, write_run
 from traincast.recipes.scaling_experiment.settings import Cell, ScalingSettings
+from traincast.records.environment import n_usable_cores
 
 ASKED = ["train", "scaling", "--batch-sizes", "16,32", "--samples", "64", "--image-side", "8", "--out", "done"]
 SECONDS = {(1, 16): 8.0, (1, 32): 6.0, (2, 8): 10.0, (2, 16): 5.0}

@@ -13,8 +13,8 @@ from traincast.launch.elastic_events import END, START, EventLog
 from traincast.launch.elastic_history import outcome_of
 from traincast.launch.elastic_job import JobFolder, Progress
 from traincast.launch.elastic_scheduler import Scheduler
-from traincast.measurement.environment import read_environment
-from traincast.measurement.store import Store
+from traincast.records.environment import read_environment
+from traincast.records.store import Store
 from traincast.scheduling.job import Job
 from traincast.scheduling.machines import Machines
 from traincast.scheduling.policies.registry import POLICIES, make_policy

@@ -13,10 +13,10 @@ import pytest
 
 from traincast.errors import InputError, MeasurementError
 from traincast.launch.ray_campaign import Slot, ray_cluster, run_on_ray, slots_of
-from traincast.measurement.layer_bench import run_layer
-from traincast.measurement.layer_tasks import layer_tasks
-from traincast.measurement.store import Store
-from traincast.measurement.work_list import Task, WorkList
+from traincast.microbenchmarks.layer_bench import run_layer
+from traincast.microbenchmarks.layer_tasks import layer_tasks
+from traincast.records.store import Store
+from traincast.records.work_list import Task, WorkList
 
 
 def node(name, *, alive=True, **resources):

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traincast.errors import InputError, MeasurementError
-from traincast.measurement.environment import Environment
 from traincast.measurement.fresh_processes import join, join_summaries, measure_repeatedly
 from traincast.measurement.measured import Measurement
 from traincast.measurement.statistics import summarise
+from traincast.records.environment import Environment
 
 ENVIRONMENT = Environment(
     device="a CPU", device_kind="cpu", host="h", n_threads=1, n_cores=2, versions={}, clocks={}, load_average=0.1

@@ -2,13 +2,13 @@
 
 import pytest
 import torch
-from profiled_traces import small_cnn
 from torch import nn
 
+from profiled_traces import small_cnn
 from traincast.errors import InputError, MeasurementError
 from traincast.measurement.profile_step import as_timed, profile_step
-from traincast.measurement.profiled_run import ProfiledRun
 from traincast.measurement.runnable import Runnable
+from traincast.records.profiled_run import ProfiledRun
 
 torch.set_num_threads(1)
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from traincast.api.measuring import forecast_of
-from traincast.measurement.environment import Environment
 from traincast.measurement.measured import Measurement
 from traincast.measurement.remarks import on_noise, remarks_on
 from traincast.measurement.statistics import summarise
+from traincast.records.environment import Environment
 
 QUIET = Environment(
     device="Tesla T4", device_kind="cuda", host="h", n_threads=1, n_cores=2, versions={}, clocks={}, load_average=0.2

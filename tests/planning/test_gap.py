@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 import traincast as tc
 from traincast.forecasting.by_kind import KindTime, by_kind, predicted_by_kind
-from traincast.measurement.measured_step import MeasuredStep
 from traincast.planning.bound import measured_bound
 from traincast.planning.gap import explain_gap
 from traincast.planning.verdict import verdict
+from traincast.records.measured_step import MeasuredStep
 
 PHASES = ("forward", "loss", "backward", "optimizer")
 

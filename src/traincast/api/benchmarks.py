@@ -13,7 +13,7 @@ from traincast.options.cluster import MaybeRayCluster
 from traincast.options.question import question
 
 if TYPE_CHECKING:
-    from traincast.measurement.campaign import Progress, Run, Task
+    from traincast.records.campaign import Progress, Run, Task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ def bench(
     unless `cpus_per_task` says how many.
     """
     from traincast.launch.ray_campaign import check_division
-    from traincast.measurement.store import Store
+    from traincast.records.store import Store
 
     check_division(on_ray, device, cpus_per_task)
     run, tasks = _work(what, n_rows, seed, device, is_here=on_ray is None)
@@ -61,12 +61,12 @@ def bench(
         how: dict[str, Any] = {"campaign": name, "retry_failed": retry_failed}
         try:
             if on_ray is None:
-                from traincast.measurement.campaign import run_campaign
+                from traincast.records.campaign import run_campaign
 
                 progress = run_campaign(tasks, run, opened, on_progress=heard, **how)
             else:
                 from traincast.launch.ray_campaign import ray_cluster, run_on_ray
-                from traincast.measurement.work_list import WorkList
+                from traincast.records.work_list import WorkList
 
                 work = WorkList(tasks, opened, **how)
                 with ray_cluster(on_ray) as ray:
@@ -92,13 +92,13 @@ class _Latest:
 
 
 def _work(what: str, n_rows: int, seed: int, device: str, *, is_here: bool) -> tuple[Run, list[Task]]:
-    from traincast.measurement.layer_tasks import layer_tasks
-    from traincast.measurement.op_tasks import op_tasks
+    from traincast.microbenchmarks.layer_tasks import layer_tasks
+    from traincast.microbenchmarks.op_tasks import op_tasks
 
     try:
-        from traincast.measurement.layer_bench import run_layer
-        from traincast.measurement.op_bench import run_op
         from traincast.measurement.training import check_device, check_device_name
+        from traincast.microbenchmarks.layer_bench import run_layer
+        from traincast.microbenchmarks.op_bench import run_op
     except ImportError as error:
         raise MissingExtraError("A benchmark", extra="torch") from error
     (check_device if is_here else check_device_name)(device)

@@ -18,10 +18,10 @@ from traincast.options.question import question
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from traincast.calibration.gpu import GpuFigures
+    from traincast.calibration.timing import Case, Effort, Timing
     from traincast.hardware.device import Device
     from traincast.kernels.cpu.fit import FittedPrices
-    from traincast.measurement.calibration.gpu import GpuFigures
-    from traincast.measurement.calibration.timing import Case, Effort, Timing
 
 _NETWORK_WEIGHT = 2.0  # a network is more like what will be asked for than layers of one kind
 Progress = Callable[[int, int], None]
@@ -120,10 +120,10 @@ def calibrate(
     except ImportError as error:
         raise MissingExtraError("Calibrating this machine", extra="torch") from error
     from traincast.hardware.this_machine import check_profiles
-    from traincast.measurement.environment import read_environment
     from traincast.measurement.failures import users_code
     from traincast.measurement.remarks import on_load
     from traincast.measurement.training import check_device, is_cuda
+    from traincast.records.environment import read_environment
 
     if is_cuda(check_device(device)) and n_processes > 1:
         raise InputError(
@@ -154,14 +154,14 @@ def _kept(found: Calibration) -> Calibration:
 def _of_gpu(device: str) -> Calibration:
     import torch
 
-    from traincast.measurement.calibration.gpu import measure_gpu
+    from traincast.calibration.gpu import measure_gpu
 
     figures = measure_gpu(device, torch)
     return Calibration(device=gpu_profile(figures), figures=figures, path=None, mean_error=None, n_steps=0, seconds=0.0)
 
 
 def _of_cpu(n_processes: int, on_progress: Progress | None) -> Calibration:
-    from traincast.measurement.calibration import timing
+    from traincast.calibration import timing
 
     run = partial(_shared, n_processes) if n_processes > 1 else _alone
     timings, fitted, device = run(timing.FULL, on_progress)
@@ -179,7 +179,7 @@ def _of_cpu(n_processes: int, on_progress: Progress | None) -> Calibration:
 def _alone(effort: Effort, on_progress: Progress | None) -> tuple[Sequence[Timing], FittedPrices, Device]:
     import torch
 
-    from traincast.measurement.calibration.timing import time_all
+    from traincast.calibration.timing import time_all
 
     torch.manual_seed(0)
     timings = list(time_all(effort, on_progress=on_progress or (lambda n_done, n_all: None)))
@@ -191,7 +191,7 @@ def _shared(
     n_processes: int, effort: Effort, on_progress: Progress | None
 ) -> tuple[Sequence[Timing], FittedPrices, Device]:
     from traincast.api.processes import time_together
-    from traincast.measurement.processes.ddp_fit import fit_ddp
+    from traincast.calibration.ddp_fit import fit_ddp
 
     found = time_together(effort.to_dict(), n_processes=n_processes, on_progress=on_progress)
     fitted = fit_timings(effort.cases(), found.timings)

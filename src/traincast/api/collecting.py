@@ -19,10 +19,10 @@ from traincast.recipes.usual import COLLECTION_EPOCHS, DATA, MODEL, SCRATCH
 
 if TYPE_CHECKING:
     from traincast.api.training import RecipeForecast
-    from traincast.measurement.campaign import Progress
-    from traincast.measurement.record import Record
     from traincast.recipes.collection import Grid
     from traincast.recipes.engine.stages import Stage
+    from traincast.records.campaign import Progress
+    from traincast.records.record import Record
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -229,8 +229,8 @@ def collect(
 def read_collection(grid: Grid, folder: str | Path, *, progress: Progress | None = None) -> Collection:
     """What is trained by now of the grid, with its curves."""
     from traincast.launch.recipe_campaign import STORE
-    from traincast.measurement.store import Store
     from traincast.recipes.collection import CAMPAIGN
+    from traincast.records.store import Store
 
     folder = Path(folder)
     with Store(folder / STORE) as store:

@@ -13,9 +13,9 @@ from traincast.options.question import question
 
 if TYPE_CHECKING:
     from traincast.forecasting.forecast import Forecast
-    from traincast.measurement.measured_step import MeasuredStep
-    from traincast.measurement.record import Record, Settings
     from traincast.planning.gap import Gap
+    from traincast.records.measured_step import MeasuredStep
+    from traincast.records.record import Record, Settings
     from traincast.trace.trace import Trace
 
 HERE = "here"
@@ -65,8 +65,8 @@ def _profiled(model: str | Path | Trace, answer: Forecast, options: dict[str, An
     from traincast.api.runnables import runnable_of
 
     runnable = runnable_of(model, **options)
-    from traincast.measurement.measured_step import step_of_profile
     from traincast.measurement.profile_step import profile_step
+    from traincast.records.measured_step import step_of_profile
 
     question = answer.question
     if question.n_devices > 1 or question.compiled or question.accumulation_steps > 1:
@@ -88,9 +88,9 @@ def _read(path: Path, answer: Forecast) -> MeasuredStep:
     """The record of the step that was asked about; a trace, which does not say what it is of, is taken at its word."""
     from dataclasses import replace
 
-    from traincast.measurement.identity import measurements_among
-    from traincast.measurement.imports.read import read_measured
-    from traincast.measurement.measured_step import step_of_record
+    from traincast.records.identity import measurements_among
+    from traincast.records.imports.read import read_measured
+    from traincast.records.measured_step import step_of_record
 
     records = list(measurements_among(read_measured(path)))
     if not records:
@@ -131,7 +131,7 @@ def _other_place(record: Record, answer: Forecast) -> list[str]:
 
 def _matching(records: Sequence[Record], answer: Forecast) -> list[Record]:
     """Those that contradict the question in nothing they tell; a trace, which tells nothing, where no other fits."""
-    from traincast.measurement.identity import PROFILE, fits
+    from traincast.records.identity import PROFILE, fits
 
     settings = answer.question.settings
     wanted: Settings = {
@@ -147,7 +147,7 @@ def _matching(records: Sequence[Record], answer: Forecast) -> list[Record]:
 
 
 def _listed(records: Sequence[Record], *, most: int = 5) -> str:
-    from traincast.measurement.identity import settings_of
+    from traincast.records.identity import settings_of
 
     told = []
     for record in records:

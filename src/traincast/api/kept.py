@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 def check_store(path: str | Path) -> None:
     """Whether records can go there: asked before minutes of measuring."""
-    from traincast.measurement.store_file import check_store as check
+    from traincast.records.store_file import check_store as check
 
     check(Path(path))
 
 
 def keep(path: str | Path, answer: ModelMeasurement | TogetherMeasurement, asked: Mapping[str, Any]) -> None:
     """`asked` is what the answer itself does not know."""
-    from traincast.measurement.identity import task_of
-    from traincast.measurement.record import Record
-    from traincast.measurement.store import Store
+    from traincast.records.identity import task_of
+    from traincast.records.record import Record
+    from traincast.records.store import Store
 
     now_s, values = time.time(), answer.values()
     task = {**task_of(values), **asked, "asked_s": now_s}
@@ -34,10 +34,10 @@ def keep(path: str | Path, answer: ModelMeasurement | TogetherMeasurement, asked
 
 def keep_row(path: str | Path, row: Any, task: Mapping[str, Any]) -> None:
     """A row of a sweep; `task` is what was swept, which row it is, and when that was asked."""
-    from traincast.measurement.environment import read_environment
-    from traincast.measurement.identity import SWEEP, task_of
-    from traincast.measurement.record import Record
-    from traincast.measurement.store import Store
+    from traincast.records.environment import read_environment
+    from traincast.records.identity import SWEEP, task_of
+    from traincast.records.record import Record
+    from traincast.records.store import Store
 
     measured = getattr(row, "measurement", None) or getattr(row, "epoch", None)
     environment = read_environment(task["device"]) if measured is None else measured.environment

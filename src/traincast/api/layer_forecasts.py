@@ -12,7 +12,7 @@ from traincast.hardware.host import THIS_MACHINE
 
 if TYPE_CHECKING:
     from traincast.forecasting.forecast import Forecast
-    from traincast.measurement.record import Record
+    from traincast.records.record import Record
 
 MOST = 60  # each is captured anew, which takes a twentieth of a second
 _NOTHING_TO_LEARN = "pool"  # has no weights, so there is no training step to forecast
@@ -35,7 +35,7 @@ def forecast_layers(records: Sequence[Record], *, most: int = MOST) -> tuple[tup
     known = [one for one in records if one.error is None and one.task.get("layer") not in (None, _NOTHING_TO_LEARN)]
     if not known:
         return (), ""
-    from traincast.measurement.environment import read_environment
+    from traincast.records.environment import read_environment
 
     here = read_environment(str(known[-1].task.get("device", "cpu")))
     own = [one for one in known if one.environment.device == here.device]
@@ -58,7 +58,7 @@ def forecast_layers(records: Sequence[Record], *, most: int = MOST) -> tuple[tup
 def _forecast(record: Record) -> Forecast:
     from traincast.api.forecasts import forecast
     from traincast.api.models import capture
-    from traincast.measurement.layer_bench import layer_of
+    from traincast.microbenchmarks.layer_bench import layer_of
 
     layer = layer_of(record.task)
     trace = capture(layer.module, layer.make_inputs, loss=layer.loss, optimizer=str(record.task["optimizer"]))

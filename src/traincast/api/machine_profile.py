@@ -10,17 +10,17 @@ from traincast.errors import UnknownDeviceError
 from traincast.units import show_things
 
 if TYPE_CHECKING:
+    from traincast.calibration.ddp_fit import DdpFit
+    from traincast.calibration.gpu import GpuFigures
     from traincast.hardware.device import Device
     from traincast.kernels.cpu.fit import FittedPrices
-    from traincast.measurement.calibration.gpu import GpuFigures
-    from traincast.measurement.processes.ddp_fit import DdpFit
 
 
 def cpu_profile(fitted: FittedPrices) -> Device:
     """The machine as a device: what it is, and what it was measured to do."""
+    from traincast.calibration.machine_rates import read_machine
     from traincast.hardware.device import Device
-    from traincast.measurement.environment import read_environment
-    from traincast.measurement.machine import read_machine
+    from traincast.records.environment import read_environment
 
     machine, environment = read_machine(), read_environment("cpu")
     price_s, clock_mhz = fitted.price_s, environment.clocks.get("cpu_mhz")

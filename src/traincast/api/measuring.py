@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from traincast.forecasting.forecast import Forecast
-    from traincast.measurement.environment import Environment
     from traincast.measurement.epoch import EpochMeasurement
     from traincast.measurement.measured import Measurement
     from traincast.measurement.processes.result import ProcessesMeasurement
+    from traincast.records.environment import Environment
 
 
 @question

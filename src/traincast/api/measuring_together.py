@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from traincast.forecasting.forecast import Forecast
-    from traincast.measurement.environment import Environment
     from traincast.measurement.processes.link_result import AllReduceMeasurement
     from traincast.measurement.processes.result import ProcessesMeasurement
+    from traincast.records.environment import Environment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class TogetherMeasurement:
     @property
     def kind(self) -> str:
         """Of its record in a store."""
-        from traincast.measurement.identity import PROCESSES
+        from traincast.records.identity import PROCESSES
 
         return "all-reduce" if self.steps is None else PROCESSES
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from traincast.forecasting.forecast import Forecast
-    from traincast.measurement.environment import Environment
     from traincast.measurement.epoch import EpochMeasurement
     from traincast.measurement.measured import Measurement
+    from traincast.records.environment import Environment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class ModelMeasurement:
     def kind(self) -> str:
         """Of its record in a store."""
         from traincast.measurement.epoch import EpochMeasurement
-        from traincast.measurement.identity import EPOCH, STEP
+        from traincast.records.identity import EPOCH, STEP
 
         return EPOCH if isinstance(self.measured, EpochMeasurement) else STEP
 

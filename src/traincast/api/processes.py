@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from traincast.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from traincast.measurement.calibration.together import TogetherTimings
+    from traincast.calibration.together import TogetherTimings
     from traincast.measurement.processes.link_result import AllReduceMeasurement
     from traincast.measurement.processes.result import ProcessesMeasurement
 
@@ -116,8 +116,8 @@ def time_together(
 
     `effort` is an `Effort` as JSON has it.
     """
-    from traincast.measurement.calibration.timing import Effort
-    from traincast.measurement.calibration.together import TogetherTimings, run_together
+    from traincast.calibration.timing import Effort
+    from traincast.calibration.together import TogetherTimings, run_together
     from traincast.measurement.processes.share import check_count
 
     if n_processes is not None:
@@ -143,8 +143,8 @@ def run_task(
 
 def _launch(task: dict[str, Any], n_processes: int, on_progress: OnProgress | None) -> dict[str, Any]:
     from traincast.launch.torchrun import run_module
-    from traincast.measurement.environment import n_usable_cores
     from traincast.measurement.processes.share import threads_of
+    from traincast.records.environment import n_usable_cores
 
     n_threads = threads_of(n_usable_cores(), n_processes)
     return run_module(WORKER, [json.dumps(task)], n_processes=n_processes, n_threads=n_threads, on_progress=on_progress)

@@ -11,8 +11,8 @@ from traincast.options import listing as o
 from traincast.options.question import question
 
 if TYPE_CHECKING:
-    from traincast.measurement.record import Record
-    from traincast.measurement.store import Group
+    from traincast.records.record import Record
+    from traincast.records.store import Group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class ImportedRecords:
 @question
 def stored_records(store: o.StoreToRead, *, kind: o.RecordKind = None, with_records: bool = False) -> StoredRecords:
     """What a store holds; `with_records` also the records, which charts need."""
-    from traincast.measurement.store import Store
+    from traincast.records.store import Store
 
     with Store(store, create=False) as opened:
         records = opened.records(kind) if with_records else ()
@@ -58,8 +58,8 @@ def import_records(store: o.StoreToRead, import_from: o.ImportFile) -> ImportedR
 
     The file is read first: one that is no measurement leaves no store behind.
     """
-    from traincast.measurement.imports.read import read_measured
-    from traincast.measurement.store import Store
+    from traincast.records.imports.read import read_measured
+    from traincast.records.store import Store
 
     store, path = Path(store), Path(import_from)
     found = read_measured(path)
@@ -73,8 +73,8 @@ def import_records(store: o.StoreToRead, import_from: o.ImportFile) -> ImportedR
 @question
 def export_records(store: o.StoreToRead, export_to: o.ExportFile, *, kind: o.RecordKind = None) -> int:
     """Writes records with all their columns to a .csv or .parquet file, and says how many."""
-    from traincast.measurement.export import export
-    from traincast.measurement.store import Store
+    from traincast.records.export import export
+    from traincast.records.store import Store
 
     with Store(store, create=False) as opened:
         return export(opened.rows(kind), Path(export_to))
@@ -83,8 +83,8 @@ def export_records(store: o.StoreToRead, export_to: o.ExportFile, *, kind: o.Rec
 @question
 def export_tables(store: o.StoreToRead, folder: o.TablesFolder, *, kind: o.RecordKind = None) -> list[Path]:
     """Writes layers and ops as tables with the columns of the public timings, and says which files."""
-    from traincast.measurement.public_tables import write_public_tables
-    from traincast.measurement.store import Store
+    from traincast.microbenchmarks.public_tables import write_public_tables
+    from traincast.records.store import Store
 
     with Store(store, create=False) as opened:
         return list(write_public_tables(opened.rows(kind), Path(folder)))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from traincast.calibration.machine_rates import read_memory_bytes
 from traincast.errors import InputError
-from traincast.measurement.machine import read_memory_bytes
 from traincast.units import show_bytes
 
 if TYPE_CHECKING:

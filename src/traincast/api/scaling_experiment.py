@@ -103,11 +103,11 @@ def plan_scaling(
     require_torch("Training", extra="recipes")
     from traincast.api.scaling_forecast import captured, forecast_cells
     from traincast.hardware.link_table import find_link_inside
-    from traincast.measurement.environment import n_usable_cores
     from traincast.measurement.processes.share import threads_of
     from traincast.recipes.data.load import load_dataset
     from traincast.recipes.scaling_experiment.settings import ScalingSettings
     from traincast.recipes.scaling_experiment.share import training_images
+    from traincast.records.environment import n_usable_cores
 
     link_bytes_per_s = None if link is None else find_link_inside(link).bytes_per_s
     settings = ScalingSettings(
@@ -193,12 +193,12 @@ def run_scaling(
     Runs whose memory ended are results too, and tried again only with `retry_failed`.
     """
     from traincast.launch.scaling_run import run_cells
-    from traincast.measurement.environment import read_environment
     from traincast.measurement.remarks import on_load
     from traincast.recipes.kept_settings import keep_settings, release_settings
     from traincast.recipes.scaling_experiment.analysis import compare, measured_csv
     from traincast.recipes.scaling_experiment.result import CellRun, forget_failure, read_run
     from traincast.recipes.scaling_experiment.settings import FILE
+    from traincast.records.environment import read_environment
     from traincast.report.files import write_file
 
     settings, folder = experiment.settings, experiment.folder
@@ -226,7 +226,7 @@ def run_scaling(
 
 
 def _check_gpus(settings: ScalingSettings) -> None:
-    from traincast.measurement.environment import n_gpus
+    from traincast.records.environment import n_gpus
 
     if settings.device == "cuda" and n_gpus() < max(settings.n_devices):
         raise InputError(f"torch sees {n_gpus()} GPUs here, and {max(settings.n_devices)} are wanted.")

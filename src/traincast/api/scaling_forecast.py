@@ -169,7 +169,7 @@ def _place(settings: ScalingSettings, on: str, n_devices: int) -> str | Cluster 
     more processes run than cores, the profile of as many processes.
     """
     from traincast.hardware.cluster_text import find_cluster
-    from traincast.measurement.environment import n_usable_cores
+    from traincast.records.environment import n_usable_cores
 
     if on != THIS_MACHINE:
         return f"{n_devices}x{_device(settings, on).name}"
@@ -192,7 +192,7 @@ def _device(settings: ScalingSettings, on: str) -> Device:
 
     if on != THIS_MACHINE:
         return find_device(on)
-    from traincast.measurement.environment import gpu_name
+    from traincast.records.environment import gpu_name
 
     return find_device(gpu_name())
 
@@ -232,10 +232,10 @@ def _epoch(cell: Cell, n_samples: int, steps: dict[int, Forecast], read_s: float
 
 def _read_s(settings: ScalingSettings, data: ImageDataset) -> float:
     """Seconds a sample: a few batches are really read and augmented, with the threads of a device."""
-    from traincast.measurement.environment import threads
     from traincast.recipes.engine.input_time import input_s_per_sample
     from traincast.recipes.scaling_experiment.settings import Cell
     from traincast.recipes.scaling_experiment.share import batches_of
+    from traincast.records.environment import threads
 
     with threads(settings.n_threads):
         return input_s_per_sample(batches_of(data, settings, Cell(1, settings.batch_sizes[0]), rank=0))

@@ -8,7 +8,7 @@ from traincast.api.benchmarks import bench as question
 from traincast.cli.command import CommandLine, command
 
 if TYPE_CHECKING:
-    from traincast.measurement.campaign import Progress
+    from traincast.records.campaign import Progress
 
 _INTERRUPTED = 130
 

@@ -11,7 +11,7 @@ from traincast.cli.train_flow import train_own
 
 if TYPE_CHECKING:
     from traincast.api.collecting import Collection, CollectionPlan
-    from traincast.measurement.campaign import Progress
+    from traincast.records.campaign import Progress
 
 
 _IN_VAIN = 1

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from traincast.errors import StoreError
-from traincast.measurement.environment import Environment
-from traincast.measurement.record import Record
-from traincast.measurement.store import Store
+from traincast.records.environment import Environment
+from traincast.records.record import Record
+from traincast.records.store import Store
 
 KIND, CAMPAIGN = "schedule-event", "elastic"
 BEGIN, START, END = "begin", "start", "end"

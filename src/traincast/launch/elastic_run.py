@@ -14,9 +14,9 @@ from traincast.launch.elastic_history import JobOutcome, outcome_of
 from traincast.launch.elastic_job import ElasticJob
 from traincast.launch.elastic_scheduler import OnEvent, Scheduler
 from traincast.launch.ray_campaign import LOCAL, ray_cluster
-from traincast.measurement.environment import read_environment
-from traincast.measurement.store import Store
 from traincast.recipes.kept_settings import check_settings, keep_settings
+from traincast.records.environment import read_environment
+from traincast.records.store import Store
 from traincast.scheduling.checks import check_jobs
 from traincast.scheduling.decision import Policy
 from traincast.scheduling.job import Job

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from traincast.errors import InputError, MeasurementError, MissingExtraError, StoreError
-from traincast.measurement.campaign import POLL_S, OnProgress, Run, attempt
-from traincast.measurement.environment import Environment
 from traincast.measurement.failures import one_line
-from traincast.measurement.record import Record
-from traincast.measurement.work_list import Progress, Task, WorkList
+from traincast.records.campaign import POLL_S, OnProgress, Run, attempt
+from traincast.records.environment import Environment
+from traincast.records.record import Record
+from traincast.records.work_list import Progress, Task, WorkList
 
 LOCAL = "local"
 MOST_RETRIES = 3

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from traincast.launch.ray_campaign import check_division, ray_cluster, run_on_ray
-from traincast.measurement.campaign import OnProgress, Run, run_campaign
-from traincast.measurement.store import Store
-from traincast.measurement.work_list import Progress, Task, WorkList
 from traincast.recipes.collection import CAMPAIGN, COMMON_FILE, Grid, runner
 from traincast.recipes.kept_settings import keep_settings
+from traincast.records.campaign import OnProgress, Run, run_campaign
+from traincast.records.store import Store
+from traincast.records.work_list import Progress, Task, WorkList
 
 STORE = "runs.db"
 

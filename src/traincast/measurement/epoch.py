@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from traincast.errors import InputError
-from traincast.measurement.environment import Environment, read_environment
 from traincast.measurement.failures import users_code
 from traincast.measurement.measure import Progress, check_count_of
 from traincast.measurement.remarks import on_losses, on_noise
@@ -16,6 +15,7 @@ from traincast.measurement.runnable import Runnable
 from traincast.measurement.statistics import Summary, summarise
 from traincast.measurement.stopwatch import Stopwatch, stopwatch_for
 from traincast.measurement.training import PHASES, Training, check_device, check_precision
+from traincast.records.environment import Environment, read_environment
 
 EPOCH_PHASES = ("data", "copy", *PHASES)
 # The first batches also start the workers and warm up the model; an epoch has them once.

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from traincast.errors import InputError
-from traincast.measurement.environment import Environment, read_environment
 from traincast.measurement.failures import users_code
 from traincast.measurement.measured import Measurement
 from traincast.measurement.remarks import remarks_on
@@ -18,6 +17,7 @@ from traincast.measurement.runnable import Runnable
 from traincast.measurement.statistics import summarise
 from traincast.measurement.stopwatch import Stopwatch, stopwatch_for
 from traincast.measurement.training import PHASES, Training, check_device, check_precision, is_cuda
+from traincast.records.environment import Environment, read_environment
 from traincast.trace.settings import OPTIMIZERS, check_choice
 
 __all__ = ["Measurement", "Progress", "check_batch_size", "check_count_of", "measure_step"]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from traincast.errors import InputError
-from traincast.measurement.environment import Environment
 from traincast.measurement.statistics import Summary
+from traincast.records.environment import Environment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

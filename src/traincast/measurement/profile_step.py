@@ -15,17 +15,17 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from traincast.measurement.environment import read_environment
 from traincast.measurement.failures import users_code
-from traincast.measurement.imports.kineto import profiled_run
-from traincast.measurement.imports.phases import OUR_MARK, STEP_MARK
 from traincast.measurement.measure import check_batch_size, check_count_of
-from traincast.measurement.profiled_run import ProfiledRun, Work
 from traincast.measurement.remarks import on_noise
 from traincast.measurement.runnable import Runnable
 from traincast.measurement.statistics import summarise
 from traincast.measurement.stopwatch import Stopwatch, stopwatch_for
 from traincast.measurement.training import PHASES, Training, check_device
+from traincast.records.environment import read_environment
+from traincast.records.imports.kineto import profiled_run
+from traincast.records.imports.phases import OUR_MARK, STEP_MARK
+from traincast.records.profiled_run import ProfiledRun, Work
 
 _N_WARM_UP = 2
 _SOURCE = "a profile of this machine"

@@ -6,8 +6,8 @@ import math
 import mmap
 from collections.abc import Sequence
 
-from traincast.measurement.environment import Environment
 from traincast.measurement.statistics import Summary
+from traincast.records.environment import Environment
 from traincast.units import show_bytes, show_duration, show_ratio
 
 # Below this, timing the calls instead of the work would mislead.

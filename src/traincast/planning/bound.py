@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from traincast.measurement.measured_step import MeasuredStep
 from traincast.planning.gap import COMMUNICATION, HOST, INPUT, Gap, GapRow
+from traincast.records.measured_step import MeasuredStep
 from traincast.trace.kinds import OpKind
 
 # Waiting for input or for others is lost whole, and a third of a step is felt. Dispatch is part of every step, so the

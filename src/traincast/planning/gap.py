@@ -9,8 +9,8 @@ from typing import Any
 
 from traincast.forecasting.by_kind import KindTime, WorkByKind, by_kind
 from traincast.forecasting.forecast import Forecast
-from traincast.measurement.measured_step import MeasuredStep
 from traincast.planning.advice import Advice
+from traincast.records.measured_step import MeasuredStep
 from traincast.trace.kinds import OpKind
 
 HOST, INPUT, COPY_IN, COMMUNICATION = "host", "input", "copy to device", "communication"

@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from traincast.errors import InputError
-from traincast.measurement.record import Settings, Values
-from traincast.measurement.work_list import Task
 from traincast.recipes.usual import DATA, SCRATCH
+from traincast.records.record import Settings, Values
+from traincast.records.work_list import Task
 
 if TYPE_CHECKING:
-    from traincast.measurement.campaign import Run
     from traincast.recipes.data.images import ImageDataset
     from traincast.recipes.scratch import ScratchRecipe
+    from traincast.records.campaign import Run
 
 KIND, CAMPAIGN = "training", "collection"
 _AXES = ("models", "devices", "n_epochs", "seeds")

@@ -11,7 +11,7 @@ from traincast.report.table import Column, Table
 if TYPE_CHECKING:
     from traincast.api.benchmarks import BenchRun
     from traincast.api.layer_forecasts import LayerForecast
-    from traincast.measurement.campaign import Progress
+    from traincast.records.campaign import Progress
     from traincast.report.chart import Chart
 
 _PREDICTED = (
@@ -54,7 +54,7 @@ def _counts(progress: Progress) -> Table:
 def _measured(store: Path, campaign: str) -> tuple[tuple[Table, ...], tuple[Chart, ...], tuple[str, ...]]:
     """All of the campaign, whenever it was measured."""
     from traincast.api.layer_forecasts import forecast_layers
-    from traincast.measurement.store import Store
+    from traincast.records.store import Store
     from traincast.views.records_charts import counts_chart, predicted_chart, times_charts
 
     with Store(store, create=False) as opened:

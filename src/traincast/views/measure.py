@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from traincast.measurement.identity import STEP
+from traincast.records.identity import STEP
 from traincast.report.chart import Chart, Series
 from traincast.report.document import Document
 from traincast.report.table import Column, Table
@@ -13,10 +13,10 @@ from traincast.units import show_duration, show_percent, show_ratio, show_things
 if TYPE_CHECKING:
     from traincast.api.model_measuring import ModelMeasurement
     from traincast.forecasting.forecast import Forecast
-    from traincast.measurement.environment import Environment
     from traincast.measurement.epoch import EpochMeasurement
     from traincast.measurement.measured import Measurement
     from traincast.measurement.statistics import Summary
+    from traincast.records.environment import Environment
 
 _MEASURED = (
     Column(key="what", header=""),

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from traincast.api.measuring_together import TogetherMeasurement
 from traincast.forecasting.forecast import Forecast
-from traincast.measurement.environment import Environment
 from traincast.measurement.processes.link_result import AllReduceMeasurement
 from traincast.measurement.processes.result import ProcessesMeasurement
+from traincast.records.environment import Environment
 from traincast.report.chart import Chart, Series
 from traincast.report.document import Document
 from traincast.report.table import Column, Table

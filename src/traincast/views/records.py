@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from traincast.api.records import ImportedRecords, StoredRecords
-    from traincast.measurement.store import Group
+    from traincast.records.store import Group
 
 _COLUMNS = (
     Column(key="kind", header="kind", show="name"),

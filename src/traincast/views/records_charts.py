@@ -10,8 +10,8 @@ from traincast.report.table import Show
 
 if TYPE_CHECKING:
     from traincast.api.layer_forecasts import LayerForecast
-    from traincast.measurement.record import Record
-    from traincast.measurement.store import Group
+    from traincast.records.record import Record
+    from traincast.records.store import Group
 
 _MOST_DOTS = 3_000  # of a chart
 _MOST_LINES = 14
@@ -73,9 +73,9 @@ def predicted_chart(layers: Sequence[LayerForecast]) -> Chart:
 
 def _by_work(records: Sequence[Record], what: str) -> list[Point]:
     """Layers and ops with so many flop; those without any, such as pooling, by the bytes they move."""
-    from traincast.measurement.layer_tasks import KIND as LAYER
-    from traincast.measurement.op_tasks import ELEMENTWISE
-    from traincast.measurement.op_tasks import KIND as OP
+    from traincast.microbenchmarks.layer_tasks import KIND as LAYER
+    from traincast.microbenchmarks.op_tasks import ELEMENTWISE
+    from traincast.microbenchmarks.op_tasks import KIND as OP
 
     points = []
     for record in records:
@@ -89,7 +89,7 @@ def _by_work(records: Sequence[Record], what: str) -> list[Point]:
 
 
 def _by_batch(records: Sequence[Record]) -> list[Point]:
-    from traincast.measurement.identity import measurements_among, settings_of
+    from traincast.records.identity import measurements_among, settings_of
 
     points = []
     for record in measurements_among(records):

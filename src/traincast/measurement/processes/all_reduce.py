@@ -9,13 +9,13 @@ from dataclasses import replace
 import torch
 
 from traincast.errors import InputError
-from traincast.measurement.environment import Environment, read_environment
 from traincast.measurement.processes.group import Group
 from traincast.measurement.processes.link_fit import fit_link
 from traincast.measurement.processes.link_result import AllReduceMeasurement, AllReduceRow
 from traincast.measurement.processes.share import check_count
 from traincast.measurement.statistics import summarise
 from traincast.measurement.stopwatch import stopwatch_for
+from traincast.records.environment import Environment, read_environment
 from traincast.units import KIB
 
 SIZES_BYTES = tuple(4 * KIB * 4**power for power in range(8))  # 4 KiB to 64 MiB

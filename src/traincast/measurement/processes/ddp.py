@@ -19,7 +19,6 @@ import torch
 from torch.nn.parallel import DistributedDataParallel
 
 from traincast.errors import InputError
-from traincast.measurement.environment import Environment, read_environment
 from traincast.measurement.failures import users_code
 from traincast.measurement.measure import check_count_of
 from traincast.measurement.processes.all_reduce import mean_call_s
@@ -32,6 +31,7 @@ from traincast.measurement.runnable import Runnable
 from traincast.measurement.statistics import summarise
 from traincast.measurement.stopwatch import stopwatch_for
 from traincast.measurement.training import PHASES, Training
+from traincast.records.environment import Environment, read_environment
 from traincast.units import MIB
 
 N_ROUNDS = 6

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from traincast.measurement.environment import Environment
 from traincast.measurement.processes.link_fit import LinkFit, ring_bytes
 from traincast.measurement.statistics import Summary
+from traincast.records.environment import Environment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from traincast.measurement.environment import Environment
 from traincast.measurement.processes.link_fit import ring_bytes
 from traincast.measurement.statistics import Summary
+from traincast.records.environment import Environment
 
 _DERIVED = (
     "step_s",

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from traincast.measurement.environment import n_usable_cores
 from traincast.measurement.epoch import N_WARMUPS, EpochMeasurement, measure_epoch
 from traincast.measurement.failures import users_code
 from traincast.measurement.measure import check_count_of
@@ -16,6 +15,7 @@ from traincast.measurement.sweeps.collect import WITHIN_FRACTION, collect, first
 from traincast.measurement.sweeps.loading import BatchLoader, LoadCost, measure_load
 from traincast.measurement.sweeps.variants import fresh
 from traincast.measurement.training import PHASES
+from traincast.records.environment import n_usable_cores
 from traincast.units import show_duration, show_percent
 
 if TYPE_CHECKING:

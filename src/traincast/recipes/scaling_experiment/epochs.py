@@ -17,7 +17,6 @@ from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
 from traincast.errors import MeasurementError
-from traincast.measurement.environment import read_environment
 from traincast.measurement.processes.group import Group
 from traincast.measurement.runnable import Runnable
 from traincast.measurement.stopwatch import stopwatch_for
@@ -29,6 +28,7 @@ from traincast.recipes.scaling_experiment.result import PARTS, CellRun, log_path
 from traincast.recipes.scaling_experiment.settings import Cell, ScalingSettings
 from traincast.recipes.scaling_experiment.share import batches_of, training_images
 from traincast.recipes.scaling_experiment.split import measure_split
+from traincast.records.environment import read_environment
 from traincast.report.files import write_file
 
 _HEADER = "epoch,step,loss,acc,lr,seconds"

@@ -1,0 +1,1 @@
+"""How long does one layer or one op take alone? Random ones, timed on this machine."""

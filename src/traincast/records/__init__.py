@@ -1,0 +1,1 @@
+"""What was measured, kept: records of what was asked, what came out, where and when, ours and those of others."""

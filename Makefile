@@ -24,7 +24,7 @@ lint: $(DEV)/installed
 
 # Captures the zoo again and writes src/traincast/data/zoo/*.trace.
 zoo: $(DEV)/installed
-	$(DEV)/bin/python -m traincast.frontend.build_zoo
+	$(DEV)/bin/python -m lab.build_zoo
 
 # Writes the generated pages again: command reference and zoo table.
 docs: $(DEV)/installed

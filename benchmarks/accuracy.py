@@ -14,6 +14,13 @@ import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 
+import checkout  # noqa: F401 - finds lab
+from lab.accuracy.modern.gather import gather
+from lab.accuracy.modern.left_out_page import modern_section, replaced
+from lab.accuracy.page import page
+from lab.accuracy.shortcut import Difference, compare_with_refits
+from lab.accuracy.targets import targets_of
+from lab.accuracy.unscored import unscored_of
 from traincast.kernels.refit.folders import USUAL_TRACES
 from traincast.report.chart import Chart
 from traincast.report.files import write_file
@@ -22,14 +29,8 @@ from traincast.report.text import to_text
 from traincast.validation import charts
 from traincast.validation.document import document_of
 from traincast.validation.measured_set import MeasuredSet
-from traincast.validation.modern.gather import gather
-from traincast.validation.modern.left_out_page import modern_section, replaced
-from traincast.validation.page import page
 from traincast.validation.score import Scored, score_all
-from traincast.validation.shortcut import Difference, compare_with_refits
 from traincast.validation.splits import Split
-from traincast.validation.targets import targets_of
-from traincast.validation.unscored import unscored_of
 
 DOCS = Path(__file__).parents[1] / "docs"
 

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
+import checkout  # noqa: F401 - finds lab
+from lab.markdown import refresh
 from traincast.api.converging import converge
 from traincast.api.logs import read_logs
 from traincast.curves.loss_relation import learn_relation, pairs_of
-from traincast.kernels.layerwise.page import refresh
 from traincast.logs.log import Log, Series
 from traincast.report.files import write_file
 

@@ -15,8 +15,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+import checkout  # noqa: F401 - finds lab
+from lab.markdown import refresh
 from traincast.curves.batch_efficiency import epochs_at_batch, noise_scale
-from traincast.kernels.layerwise.page import refresh
 from traincast.report.chart import Chart, Series
 from traincast.report.files import write_file
 from traincast.report.png import to_png

@@ -20,13 +20,14 @@ import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
+import checkout  # noqa: F401 - finds lab
 import traincast as tc
 from capture_language_models import Choices
 from capture_language_models import capture as capture_decoder
+from lab.accuracy.modern.memory_rows import MemoryRow, litgpt_rows, megatron_rows
+from lab.accuracy.modern.mlp_rows import MlpRow, mlp_rows
+from lab.accuracy.modern.model_rows import model_rows
 from traincast.kernels.refit.folders import USUAL_TRACES
-from traincast.validation.modern.memory_rows import MemoryRow, litgpt_rows, megatron_rows
-from traincast.validation.modern.mlp_rows import MlpRow, mlp_rows
-from traincast.validation.modern.model_rows import model_rows
 
 DROPOUT, LORA_RANK = 0.1, 8
 ACTIVATIONS = (

@@ -14,13 +14,14 @@ from pathlib import Path
 
 import numpy as np
 
+import checkout  # noqa: F401 - finds lab
 from curves_page import ACCURACY_SHARE, LOSS_SHARES, Row, page
+from lab.refit.curves.fit import drops_of, fit_priors, forecast_of
+from lab.refit.curves.runs import Run, read_runs
 from simple_laws import simple_laws
 from traincast.curves.auto import fit_auto
 from traincast.curves.fit import continue_like, fit_curve
 from traincast.curves.priors import Priors
-from traincast.curves.refit.fit import drops_of, fit_priors, forecast_of
-from traincast.curves.refit.runs import Run, read_runs
 from traincast.report.files import write_file
 
 PAGE = Path(__file__).parents[1] / "docs" / "curves_accuracy.md"

@@ -22,13 +22,14 @@ from pathlib import Path
 
 import numpy as np
 
+import checkout  # noqa: F401 - finds lab
 import traincast as tc
 from curves_first_sight_page import METHODS, page
 from first_sight import engine_commit
+from lab.accuracy.law_curves import MLPERF, StrangerCurve, evenly, stranger_curves
 from simple_laws import simple_laws
 from traincast.errors import InputError
 from traincast.report.files import write_file
-from traincast.validation.law_curves import MLPERF, StrangerCurve, evenly, stranger_curves
 
 PAGE = Path(__file__).parents[1] / "docs" / "curves_first_sight.md"
 SHARES = (0.2, 0.4, 0.6, 0.8)

@@ -8,8 +8,9 @@ from typing import Protocol
 
 import numpy as np
 
-from traincast.validation.law_curves import MLPERF
-from traincast.validation.markdown import percent, table
+import checkout  # noqa: F401 - finds lab
+from lab.accuracy.law_curves import MLPERF
+from lab.markdown import percent, table
 
 METHODS = ("ours", "optimus", "power", "last")
 RATE_TOLD = "ours, rate told"

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import binomtest
 
-from traincast.curves.refit.runs import Run
+import checkout  # noqa: F401 - finds lab
+from lab.refit.curves.runs import Run
 
 LOSS_SHARES, ACCURACY_SHARE = (0.2, 0.4, 0.6), 0.5
 LAWS = ("optimus", "power", "last")

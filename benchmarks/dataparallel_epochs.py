@@ -15,7 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from traincast.kernels.layerwise.page import refresh
+import checkout  # noqa: F401 - finds lab
+from lab.markdown import refresh
 from traincast.report.files import write_file
 from traincast.scaling.measured import DataParallelFit, MeasuredScaling, analyse, fit_data_parallel, least_log_squares
 from traincast.scaling.measured_file import MeasuredEpoch, epoch_sum, read_measured

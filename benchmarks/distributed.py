@@ -15,14 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+import checkout  # noqa: F401 - finds lab
+from lab.accuracy.distributed import links
+from lab.accuracy.distributed.rows import ParallelRow, Steps
+from lab.accuracy.distributed.sources import example_rows, gavel_rows, pollux_rows
 from traincast.hardware.link_table import THROUGH_HOST_BYTES_PER_S, THROUGH_HOST_EXPONENT
 from traincast.kernels.refit.folders import USUAL_TRACES
 from traincast.report.files import write_file
 from traincast.scaling.stragglers import SPREAD
 from traincast.trace.graph import Floats
-from traincast.validation.distributed import links
-from traincast.validation.distributed.rows import ParallelRow, Steps
-from traincast.validation.distributed.sources import example_rows, gavel_rows, pollux_rows
 
 PAGE = Path(__file__).parents[1] / "docs" / "distributed.md"
 Rows = Sequence[ParallelRow]

@@ -18,24 +18,18 @@ from datetime import date
 from functools import partial
 from pathlib import Path
 
-from traincast.errors import InputError
-from traincast.kernels.refit.folders import USUAL_TRACES
-from traincast.kernels.refit.modern.e2e_files import EXAMPLES, TIMM, image_rows
-from traincast.kernels.refit.modern.kernel_files import kernel_rows
-from traincast.kernels.refit.modern.language_files import language_rows
-from traincast.kernels.refit.modern.language_row import LanguageRow
-from traincast.report.files import write_file
-from traincast.validation.modern.asking import Answer, ask_all
-from traincast.validation.modern.collective_rows import collective_rows
-from traincast.validation.modern.collective_sight import of_collectives
-from traincast.validation.modern.constants import constants_of
-from traincast.validation.modern.memory_rows import LITGPT, MEGATRON, litgpt_rows, megatron_rows
-from traincast.validation.modern.memory_sight import of_memory, of_mlps
-from traincast.validation.modern.mlp_rows import MLPS, mlp_rows
-from traincast.validation.modern.model_rows import model_rows
-from traincast.validation.modern.model_sight import of_models, of_ratios
-from traincast.validation.modern.repeats import Repeats, kernel_repeats, language_repeats, software_repeats
-from traincast.validation.modern.scored_rows import (
+import checkout  # noqa: F401 - finds lab
+from lab.accuracy.modern.asking import Answer, ask_all
+from lab.accuracy.modern.collective_rows import collective_rows
+from lab.accuracy.modern.collective_sight import of_collectives
+from lab.accuracy.modern.constants import constants_of
+from lab.accuracy.modern.memory_rows import LITGPT, MEGATRON, litgpt_rows, megatron_rows
+from lab.accuracy.modern.memory_sight import of_memory, of_mlps
+from lab.accuracy.modern.mlp_rows import MLPS, mlp_rows
+from lab.accuracy.modern.model_rows import model_rows
+from lab.accuracy.modern.model_sight import of_models, of_ratios
+from lab.accuracy.modern.repeats import Repeats, kernel_repeats, language_repeats, software_repeats
+from lab.accuracy.modern.scored_rows import (
     FileCount,
     ScoredRows,
     language_set,
@@ -44,8 +38,15 @@ from traincast.validation.modern.scored_rows import (
     of_kernels,
     of_language,
 )
-from traincast.validation.modern.sight_page import page, with_first_sight
-from traincast.validation.modern.sight_record import appended, asked_of, read_record, sight_of, write_record
+from lab.accuracy.modern.sight_page import page, with_first_sight
+from lab.accuracy.modern.sight_record import appended, asked_of, read_record, sight_of, write_record
+from traincast.errors import InputError
+from traincast.kernels.refit.folders import USUAL_TRACES
+from traincast.kernels.refit.modern.e2e_files import EXAMPLES, TIMM, image_rows
+from traincast.kernels.refit.modern.kernel_files import kernel_rows
+from traincast.kernels.refit.modern.language_files import language_rows
+from traincast.kernels.refit.modern.language_row import LanguageRow
+from traincast.report.files import write_file
 
 ROOT = Path(__file__).parents[1]
 RECORD, PAGE = ROOT / "benchmarks" / "first_sight.json", ROOT / "docs" / "first_sight.md"

@@ -14,9 +14,10 @@ from datetime import date
 from importlib.resources import files
 from pathlib import Path
 
+import checkout  # noqa: F401 - finds lab
 import keras_runs
 import session_layers
-from traincast.kernels.layerwise.page import refresh
+from lab.markdown import refresh
 from traincast.report.files import write_file
 
 PAGE = Path(__file__).parents[1] / "docs" / "forecast.md"

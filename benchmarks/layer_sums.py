@@ -14,9 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
+import checkout  # noqa: F401 - finds lab
 import keras_runs
 import session_layers
 from keras_runs import KerasHost
+from lab.markdown import refresh
 from layer_rows import layer_rows_table
 from layer_sum_charts import charts
 from patchcamelyon_sums import patchcamelyon_tables
@@ -24,7 +26,6 @@ from traincast.errors import InputError
 from traincast.hardware.catalog import find_device
 from traincast.hardware.host import Host
 from traincast.kernels.host_fit import TimedStep, fit_call
-from traincast.kernels.layerwise.page import refresh
 from traincast.kernels.lone_layer import Layer, LoneLayerTime, Part, lone_layer_graph, lone_layer_time
 from traincast.kernels.predictor import Traincast
 from traincast.report.files import write_file

@@ -19,8 +19,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+import checkout  # noqa: F401 - finds lab
+from lab.markdown import refresh
 from traincast.curves.status.pace import Pace, pace_of
-from traincast.kernels.layerwise.page import refresh
 from traincast.logs.follow import LogFollower
 from traincast.report.files import write_file
 

@@ -16,11 +16,12 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import brentq
 
+import checkout  # noqa: F401 - finds lab
 import keras_runs
 import mirrored_small
+from lab.markdown import refresh
 from mirrored_link import link_table
 from mirrored_step import HOST, PAIR, error_cell, errors, slower_host, step_of
-from traincast.kernels.layerwise.page import refresh
 from traincast.report.chart import Chart, Series
 from traincast.report.files import write_file
 from traincast.report.png import to_png

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
+import checkout  # noqa: F401 - finds lab
 import keras_runs
 import traincast as tc
 from keras_runs import KerasHost, MnistRow
-from traincast.kernels.layerwise.page import refresh
+from lab.markdown import refresh
 from traincast.report.chart import Chart, Series
 from traincast.report.files import write_file
 from traincast.report.png import to_png

@@ -12,6 +12,8 @@ import statistics
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import checkout  # noqa: F401 - finds lab
+from lab.markdown import refresh
 from paper_scale_plan import (
     BILLION,
     CLUSTERS,
@@ -31,7 +33,6 @@ from paper_scale_plan import (
 )
 from paper_scale_published import SCORING_RATES, TRAINING_RATES, WHOLE_RUNS, Published
 from traincast.hardware.cluster_text import find_cluster
-from traincast.kernels.layerwise.page import refresh
 from traincast.report.chart import Chart, Series
 from traincast.report.files import write_file
 from traincast.report.png import to_png

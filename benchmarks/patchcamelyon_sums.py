@@ -7,11 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
+import checkout  # noqa: F401 - finds lab
 import keras_runs
 from keras_runs import KerasHost
+from lab.refit.layerwise.whole_models import patchcamelyon_steps
 from traincast.hardware.catalog import find_device
 from traincast.hardware.host import Host
-from traincast.kernels.layerwise.whole_models import patchcamelyon_steps
 from traincast.kernels.lone_layer import Layer, lone_layer_time
 from traincast.kernels.predictor import Traincast
 from traincast.report.chart import Chart, ReferenceLine, Series

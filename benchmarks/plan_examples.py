@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
+import checkout  # noqa: F401 - finds lab
 import traincast as tc
+from lab.markdown import refresh
 from traincast.__main__ import run
-from traincast.kernels.layerwise.page import refresh
 from traincast.planning.plan import Plan
 from traincast.report.files import write_file
 from traincast.report.png import to_png

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import torch
 
+import checkout  # noqa: F401 - finds lab
+from lab.markdown import refresh
 from traincast.api.training import forecast_stages
-from traincast.kernels.layerwise.page import refresh
 from traincast.recipes.engine.recipe import Recipe, RecipeResult
 from traincast.report.chart import Chart
 from traincast.report.files import write_file

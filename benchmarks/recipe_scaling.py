@@ -15,13 +15,14 @@ from pathlib import Path
 
 import numpy as np
 
+import checkout  # noqa: F401 - finds lab
 import traincast as tc
+from lab import markdown
 from traincast.api.scaling_experiment import ScalingResult, plan_scaling, run_scaling
 from traincast.hardware.this_machine import read_profile
 from traincast.recipes.scaling_experiment.settings import Cell
 from traincast.report.files import write_file
 from traincast.report.table import Table
-from traincast.validation import markdown
 from traincast.views.train_scaling import result_document
 
 PAGE = Path(__file__).parents[1] / "docs" / "scaling_experiment.md"

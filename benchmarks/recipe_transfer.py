@@ -14,10 +14,11 @@ from pathlib import Path
 
 import torch
 
+import checkout  # noqa: F401 - finds lab
+from lab.markdown import refresh
 from recipe_page import markdown
 from traincast.api.training import forecast_stages
 from traincast.cli.counted import counted
-from traincast.kernels.layerwise.page import refresh
 from traincast.recipes.data.load import load_dataset
 from traincast.recipes.transfer_learning.recipe import TransferRecipe
 from traincast.report.files import write_file

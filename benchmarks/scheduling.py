@@ -15,10 +15,11 @@ from pathlib import Path
 
 import numpy as np
 
+import checkout  # noqa: F401 - finds lab
+from lab.markdown import refresh
 from scheduling_made_up import online, several_types
 from scheduling_speed import PHILLY_FILE, SIDE_BY_SIDE, philly, philly_full, speed, table
 from scheduling_variants import ABLATIONS, NextEpochOptimus, published_rules
-from traincast.kernels.layerwise.page import refresh
 from traincast.report.files import write_file
 from traincast.scheduling.decision import Policy
 from traincast.scheduling.failures import Failures

@@ -15,6 +15,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+import checkout  # noqa: F401 - finds lab
+from lab.markdown import refresh
 from traincast.api.time_to_accuracy import time_to_accuracy
 from traincast.curves.size_transfer.charts import curve_chart, error_chart, parameter_chart
 from traincast.curves.size_transfer.fits import Fit, read_fits
@@ -23,7 +25,6 @@ from traincast.curves.size_transfer.held_out import Law
 from traincast.curves.size_transfer.held_out import law_of as optimus_law
 from traincast.curves.size_transfer.transferred import QUANTITIES, Transferred, predict_parameters
 from traincast.curves.size_transfer.workers_curve import WorkersCurve
-from traincast.kernels.layerwise.page import refresh
 from traincast.report.chart import Chart
 from traincast.report.files import write_file
 from traincast.report.png import to_png

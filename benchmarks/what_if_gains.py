@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import checkout  # noqa: F401 - finds lab
 import traincast as tc
+from lab.markdown import refresh
 from traincast.errors import TraincastError
-from traincast.kernels.layerwise.page import refresh
 from traincast.planning.gain import (
     DOUBLED_BATCH_LOG_SD,
     LAYOUT_LOG_SD,

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import traincast as tc
+from lab.refit.layers import refit
 from traincast.errors import InputError
 from traincast.hardware.catalog import find_device
 from traincast.hardware.host import find_host
@@ -30,7 +31,6 @@ from traincast.kernels.predictor import Traincast
 from traincast.kernels.refit.layer_calls import build_calls
 from traincast.kernels.refit.layer_fit import Missed, Timed, call_log_sd, fit_factors, missed, spread_of
 from traincast.kernels.refit.layer_hosts import call_seconds
-from traincast.kernels.refit.layers import refit
 from traincast.trace.lowering.lower import lower
 from traincast.trace.settings import Settings
 
@@ -219,7 +219,7 @@ def test_deviations_hold_eight_of_ten_errors():
 
 def test_what_ships_says_where_it_comes_from():
     known = shipped_library()
-    assert known.provenance["refit"] == "python -m traincast.kernels.refit.layers --data DIR --write"
+    assert known.provenance["refit"] == "python -m lab.refit.layers --data DIR --write"
     assert known.provenance["rows"] == {"layers conv": 4200, "layers dense": 2400}
     assert set(known.without) == set(known.provenance["devices"])
     assert all(np.isfinite(each.log_sd).all() for each in (known.library, *known.without.values()))

@@ -221,7 +221,7 @@ def test_with_coefficients_that_are_only_guessed_an_answer_is_still_near():
 
 def test_the_shipped_coefficients_say_where_they_come_from():
     provenance = shipped().provenance
-    assert provenance["refit"].startswith("python -m traincast.kernels.refit")
+    assert provenance["refit"].startswith("python -m lab.refit.kernels")
     assert sum(provenance["rows"].values()) > 30_000
     scored = {name.partition(", s")[0].partition(", new")[0] for name in provenance["held_out_percent"]}
     assert scored == set(provenance["rows"])

@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from lab.refit.kernel_folds import device_folds, family_folds, fit_folds, held_out
 from traincast.hardware.host import find_host
 from traincast.kernels.coefficients import NAMES, Coefficients, prior_coefficients
 from traincast.kernels.kernels_of import SIZES
 from traincast.kernels.refit.block import Block, Kernels, residuals
 from traincast.kernels.refit.fit import _STEP, Problem, _robust, as_coefficients, as_point, fit, fit_without
-from traincast.kernels.refit.folds import device_folds, family_folds, fit_folds, held_out
 from traincast.kernels.refit.processes import at_once
 from traincast.kernels.refit.spread import group_shares, kernel_log_sd, step_log_sds
 from traincast.kernels.work import Work

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sweep_samples import measured
 
+from sweep_samples import measured
 from traincast.api.sweeping import sweep_batches as sweep_named
 from traincast.errors import InputError
 from traincast.measurement.sweeps.batch import BatchRow, BatchSweep, sweep_batches

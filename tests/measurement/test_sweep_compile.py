@@ -3,9 +3,9 @@
 import pytest
 import torch
 import torch._inductor.config as inductor
-from sweep_samples import runnable
 from torch import nn
 
+from sweep_samples import runnable
 from traincast.measurement.sweeps.compiling import sweep_compile
 
 torch.set_num_threads(1)

@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from sweep_samples import measured, runnable
 from torch import nn
 
+from sweep_samples import measured, runnable
 from traincast.errors import MeasurementError, MemoryEndedError
 from traincast.measurement import measure as measuring
 from traincast.measurement.sweeps import optimizers

@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from sweep_samples import measured, runnable
 from torch import nn
 
+from sweep_samples import measured, runnable
 from traincast.errors import InputError
 from traincast.measurement.sweeps.norm import without_batch_norm
 from traincast.measurement.sweeps.variants import (

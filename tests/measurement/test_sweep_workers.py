@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 import torch
-from sweep_samples import ENVIRONMENT, SlowLinear, all_alike, runnable
 from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
+from sweep_samples import ENVIRONMENT, SlowLinear, all_alike, runnable
 from traincast.errors import InputError, MeasurementError
 from traincast.measurement.epoch import EPOCH_PHASES, EpochMeasurement, measure_epoch
 from traincast.measurement.sweeps.loading import BatchLoader, LoadCost, as_inputs, check_dataset, measure_load

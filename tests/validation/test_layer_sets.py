@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lab.accuracy.layer_page import layer_section
 from traincast.errors import InputError
 from traincast.hardware.catalog import find_device
 from traincast.kernels.coefficients import shipped
@@ -20,7 +21,6 @@ from traincast.kernels.lone_layer import Layer, lone_layer_time
 from traincast.kernels.refit.layer_hosts import call_seconds, fit_host, hosts_of
 from traincast.kernels.refit.layer_rows import HOST_BATCH, N_SCORED, fit_sample, layer_of, sample
 from traincast.validation import layer_blocks
-from traincast.validation.layer_page import layer_section
 from traincast.validation.layer_rows import LayerSet, check_layers, layer_name, window_of
 from traincast.validation.layer_sets import NO_LIBRARY, measured_layer_set
 from traincast.validation.splits import Split

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from lab.accuracy.subsets import joined
 from traincast.errors import InputError
 from traincast.hardware.catalog import find_device
 from traincast.kernels.coefficients import shipped
@@ -16,7 +17,6 @@ from traincast.validation.document import breakdown, choose, data_of, document_o
 from traincast.validation.measured_set import MeasuredSet, Prediction
 from traincast.validation.score import foreign_floor_s, measured_models, measured_ops
 from traincast.validation.splits import splits_of
-from traincast.validation.views import joined
 
 
 def _scored(ops, steps):

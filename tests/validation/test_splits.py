@@ -6,11 +6,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from lab.accuracy.shortcut import compare_with_refits
 from traincast.kernels.coefficients import shipped
 from traincast.kernels.refit.fit import Problem, as_point
 from traincast.validation.blocks import Blocks
 from traincast.validation.fits import FILE, load_fits, load_real_fits, without
-from traincast.validation.shortcut import compare_with_refits
 from traincast.validation.splits import Split, family_of, gpu_of, held_out, splits_of
 
 

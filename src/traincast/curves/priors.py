@@ -1,6 +1,6 @@
 """What other runs tell of a run before it has shown it: fitted numbers, with where they come from.
 
-`python -m traincast.curves.refit --data DIR` fits them again.
+`python -m lab.refit.curves --data DIR` fits them again.
 """
 
 from __future__ import annotations

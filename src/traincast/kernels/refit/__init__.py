@@ -1,1 +1,1 @@
-"""Fits the coefficients of our predictor to public measurements: `python -m traincast.kernels.refit --data DIR`."""
+"""Fits the coefficients of our predictor to public measurements, for the fits without a GPU that `compare` makes."""

@@ -1,1 +1,0 @@
-"""Fits what other runs tell of a run before it has shown it: `python -m traincast.curves.refit --data DIR`."""

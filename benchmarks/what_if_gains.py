@@ -24,7 +24,7 @@ from traincast.planning.gain import (
     DOUBLED_BATCH_LOG_SD,
     LAYOUT_LOG_SD,
     PRECISION_LOG_SD,
-    Asked,
+    ForecastWithErrors,
     Gain,
     ask,
     gain_of,
@@ -136,7 +136,7 @@ def batch_rows(data: Path) -> Iterator[Row]:
 
 
 @cache
-def asked(model: str, gpu: str, batch: int, precision: str, optimizer: str, layout: str = "nchw") -> Asked:
+def asked(model: str, gpu: str, batch: int, precision: str, optimizer: str, layout: str = "nchw") -> ForecastWithErrors:
     forecast = tc.forecast(trace(model), gpu, batch, precision=precision, optimizer=optimizer, layout=layout)
     return ask(forecast.question)
 

@@ -266,11 +266,11 @@ def test_silence_that_only_lasts_longer_is_no_update(log, capsys):
     from dataclasses import replace
 
     from traincast.cli.watch_screen import Lines
-    from traincast.curves.log_question import Asked
+    from traincast.curves.log_question import LogQuestion
     from traincast.curves.status.status import status_of
     from traincast.logs.follow import LogFollower
 
-    status = status_of(LogFollower(log).poll(), Asked())
+    status = status_of(LogFollower(log).poll(), LogQuestion())
     lines = Lines(as_json=True)
     for warnings in [(), ("Silent: for 1 h.",), ("Silent: for 2 h.",)]:
         lines.update(replace(status, warnings=warnings))
@@ -367,13 +367,13 @@ def test_what_is_told_on_a_terminal_stands_below_the_screen(log, monkeypatch):
     monkeypatch.setattr(sys, "stdout", terminal)
     monkeypatch.setenv("TERM", "xterm")
     from traincast.cli.watch_screen import Screen
-    from traincast.curves.log_question import Asked
+    from traincast.curves.log_question import LogQuestion
     from traincast.curves.status.status import status_of
     from traincast.logs.follow import LogFollower
 
     with Screen() as screen:
         screen.tell("Waiting for it.")
-        screen.update(status_of(LogFollower(log).poll(), Asked(total_steps=1000)))
+        screen.update(status_of(LogFollower(log).poll(), LogQuestion(total_steps=1000)))
         screen.tell("Stopped: it holds.")
     last = terminal.getvalue().rpartition("run.csv")[2]
     assert last.index("time left") < last.index("Stopped: it holds.")

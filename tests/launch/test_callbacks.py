@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import traincast as tc
-from traincast.curves.log_question import Asked
+from traincast.curves.log_question import LogQuestion
 from traincast.errors import FileFormatError, MissingExtraError
 from traincast.launch.callbacks.reporter import Reporter, columns_of
 from traincast.launch.callbacks.run_log import COLUMNS, RunLog
@@ -72,7 +72,7 @@ def test_metrics_are_known_by_the_names_that_frameworks_give_them():
 
 def test_the_line_comes_when_it_is_due_and_says_when_the_run_ends(tmp_path):
     told = []
-    reporter = Reporter(tmp_path / "run.csv", Asked(target=0.5), every_s=0.0, tell=told.append)
+    reporter = Reporter(tmp_path / "run.csv", LogQuestion(target=0.5), every_s=0.0, tell=told.append)
     reporter.begin(100)
     for step in range(1, 13):
         reporter.add(step, epoch=step / 10, train_loss=1.0 / step)
@@ -139,7 +139,7 @@ def test_a_forecast_that_fails_does_not_end_the_run(tmp_path, monkeypatch):
 
 def test_a_target_may_be_of_another_metric(tmp_path):
     told = []
-    reporter = Reporter(tmp_path / "run.csv", Asked(target=92, metric="accuracy"), tell=told.append)
+    reporter = Reporter(tmp_path / "run.csv", LogQuestion(target=92, metric="accuracy"), tell=told.append)
     reporter.begin(100)
     for step in range(1, 13):
         reporter.add(step, train_loss=1.0 / step, val_acc=0.9 - 0.5 / step)
@@ -150,7 +150,7 @@ def test_a_target_may_be_of_another_metric(tmp_path):
 
 def test_the_line_may_be_of_a_split_and_with_a_price(tmp_path):
     told = []
-    reporter = Reporter(tmp_path / "run.csv", Asked(split="train", usd_per_hour=3.6e6), tell=told.append)
+    reporter = Reporter(tmp_path / "run.csv", LogQuestion(split="train", usd_per_hour=3.6e6), tell=told.append)
     reporter.begin(100)
     for step in range(1, 9):
         reporter.add(10 * step, train_loss=1.0 / step, val_loss=2.0 / step)

@@ -129,11 +129,11 @@ import sys
 from pathlib import Path
 import torch
 from traincast.launch.elastic_job import JobFolder
-from traincast.launch.elastic_worker import Place, Team
+from traincast.launch.elastic_worker import WorkerRank, Team
 from traincast.recipes.engine.interrupt import Interrupt
 
 rank, folder, interrupt = int(sys.argv[1]), Path(sys.argv[2]), Interrupt()
-place = Place(folder=str(folder), rank=rank, n_workers=2, attempt=7)
+place = WorkerRank(folder=str(folder), rank=rank, n_workers=2, attempt=7)
 team = Team(place, JobFolder(folder), interrupt)
 inputs = torch.arange(5.0)
 weight = torch.nn.Parameter(torch.tensor([0.0]))

@@ -8,7 +8,7 @@ import re
 import pytest
 
 import traincast as tc
-from traincast.curves.log_question import Asked
+from traincast.curves.log_question import LogQuestion
 from traincast.curves.status.status import status_of
 from traincast.curves.status.status_line import line_of
 from traincast.errors import TraincastError
@@ -84,4 +84,4 @@ def test_a_mutated_log_has_an_answer_or_is_refused_in_words(tmp_path, name):
             with contextlib.suppress(TraincastError):
                 log = read(path)
                 if log is not None:
-                    line_of(status_of(log, Asked(target=1.0, total_steps=1000)))
+                    line_of(status_of(log, LogQuestion(target=1.0, total_steps=1000)))

@@ -17,12 +17,12 @@ import traincast as tc
 from traincast.errors import InputError
 from traincast.kernels.predictor import PLANS
 from traincast.trace.lowering.lower import LOWERED
-from traincast.web.annex import Annex
-from traincast.web.annex_worker import Worker
 from traincast.web.app import make_app
-from traincast.web.desk import KeptAnswers
 from traincast.web.limits import Limits
-from traincast.web.shelf import Shelf, Upload
+from traincast.web.question_runner import KeptAnswers
+from traincast.web.stored_uploads import StoredUploads, Upload
+from traincast.web.upload_process import UploadProcess
+from traincast.web.upload_process_main import Worker
 
 _HEAD = b"traincast-trace 1\n"
 
@@ -144,17 +144,17 @@ def test_a_question_about_an_upload_has_a_time_limit_and_harms_nobody(trace_part
 
 def test_the_worker_and_its_folder_end_with_the_server(trace_parts, monkeypatch, tmp_path):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    annex = Annex(Limits())
+    upload_process = UploadProcess(Limits())
     asked = {"model": "upload-0", "on": ["T4"], "batch_size": 4}
     question = json.dumps({"what": "forecast", "asked": asked, "log_name": ""}).encode()
-    assert b"mnist_cnn on T4" in annex.answer(question, packed(*trace_parts), b"")
-    process = annex.start()
+    assert b"mnist_cnn on T4" in upload_process.answer(question, packed(*trace_parts), b"")
+    process = upload_process.start()
     assert (process.poll(), len(list(tmp_path.iterdir()))) == (None, 1)
     process.stdin.close()  # what a server leaves behind that has no time to say goodbye
     assert process.wait(timeout=20) == 0
     assert list(tmp_path.iterdir()) == []
-    process = annex.start()
-    del annex
+    process = upload_process.start()
+    del upload_process
     gc.collect()
     assert process.poll() is not None
     assert list(tmp_path.iterdir()) == []
@@ -170,14 +170,14 @@ def test_an_answer_that_is_too_large_is_not_sent(trace_parts):
 
 
 def test_uploads_are_kept_as_long_as_they_fit():
-    shelf = Shelf(most=3, most_bytes=100)
-    keys = [shelf.put("upload", Upload("a", bytes([number]) * 40)) for number in range(3)]
-    assert shelf.n_bytes == 80
+    stored = StoredUploads(most=3, most_bytes=100)
+    keys = [stored.put("upload", Upload("a", bytes([number]) * 40)) for number in range(3)]
+    assert stored.n_bytes == 80
     with pytest.raises(InputError, match="not kept any more"):
-        shelf.find(keys[0])
+        stored.find(keys[0])
     with pytest.raises(InputError, match="'b' is larger than"):
-        shelf.put("upload", Upload("b", bytes(101)))
-    assert shelf.find(keys[2]).content == b"\x02" * 40
+        stored.put("upload", Upload("b", bytes(101)))
+    assert stored.find(keys[2]).content == b"\x02" * 40
 
 
 def test_answers_are_kept_as_long_as_they_fit():

@@ -13,10 +13,10 @@ from starlette.exceptions import HTTPException
 
 import traincast as tc
 from traincast.errors import BusyError
-from traincast.web.desk import Desk, Gate
 from traincast.web.limits import Limits
+from traincast.web.question_runner import Gate, QuestionRunner
 from traincast.web.questions import QUESTIONS
-from traincast.web.shelf import Shelf
+from traincast.web.stored_uploads import StoredUploads
 
 _ESTABLISHED = 1
 _QUESTION = {"model": "resnet18", "batch_size": 8, "on": ["T4"]}
@@ -137,11 +137,11 @@ def test_who_has_gone_is_not_worked_for():
     worked = []
 
     async def ask():
-        desk = Desk(Shelf(most=1, most_bytes=1), Limits())
+        runner = QuestionRunner(StoredUploads(most=1, most_bytes=1), Limits())
         asked = QUESTIONS["memory"](model="mnist_cnn")
         with pytest.raises(HTTPException, match="gone"):
-            await desk.answer("memory", asked, is_gone=lambda: asyncio.sleep(0, True))
-        worked.append(await desk.answer("memory", asked, is_gone=lambda: asyncio.sleep(0, False)))
+            await runner.answer("memory", asked, is_gone=lambda: asyncio.sleep(0, True))
+        worked.append(await runner.answer("memory", asked, is_gone=lambda: asyncio.sleep(0, False)))
 
     asyncio.run(ask())
     assert b"mnist_cnn" in worked[0]

@@ -14,10 +14,10 @@ from starlette.requests import Request
 from traincast.errors import BusyError
 from traincast.web.arrivals import Arrivals
 from traincast.web.clients import client_of
-from traincast.web.desk import Desk, GoneError
 from traincast.web.limits import Limits
-from traincast.web.reception import Reception
-from traincast.web.shelf import Shelf
+from traincast.web.question_runner import GoneError, QuestionRunner
+from traincast.web.stored_uploads import StoredUploads
+from traincast.web.upload_intake import UploadIntake
 
 _LOG = b"step,loss\n" + b"".join(b"%d,%.4f\n" % (step, 0.5 + 4 / step) for step in range(1, 60))
 _FULL_DISK = Path("/dev/full")
@@ -153,11 +153,11 @@ def test_an_upload_is_not_read_for_who_has_gone():
 
     async def come_and_go():
         limits = Limits(reading_s=0.0)  # whoever was read after all would be told that it took too long
-        shelf = Shelf(most=1, most_bytes=2**20)
+        stored = StoredUploads(most=1, most_bytes=2**20)
         scope = {"type": "http", "method": "POST", "headers": [], "client": ("127.0.0.1", 1)}
         request = Request(scope, receive)
         with pytest.raises(GoneError):
-            await Reception(shelf, Desk(shelf, limits), limits).take_log(request, "run.csv", None)
+            await UploadIntake(stored, QuestionRunner(stored, limits), limits).take_log(request, "run.csv", None)
 
     asyncio.run(come_and_go())
 

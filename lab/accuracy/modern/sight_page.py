@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from lab.accuracy.modern.constants import Constant
 from lab.accuracy.modern.repeats import Repeats
-from lab.accuracy.modern.sight_record import Asked, Record, Sight
+from lab.accuracy.modern.sight_record import AskedRows, Record, Sight
 from lab.markdown import percent, table
 from traincast.errors import InputError
 from traincast.validation.errors import is_coverage_right
@@ -127,7 +127,7 @@ def _coverage(sight: Sight) -> str:
     return percent(sight.n_inside / sight.n) + ("" if is_coverage_right(sight.n_inside, sight.n) else " (wrong)")
 
 
-def _asked(asked: Sequence[Asked]) -> str:
+def _asked(asked: Sequence[AskedRows]) -> str:
     rows = []
     for each in asked:
         n_not = sum(each.not_asked.values())

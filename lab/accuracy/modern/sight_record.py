@@ -40,7 +40,7 @@ class Sight:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class AskedRows:
     """Rows of a file: which the code of one commit could not be asked about, and what was assumed about others."""
 
     file: str
@@ -56,7 +56,7 @@ class Record:
     """Everything that was ever seen, oldest first."""
 
     sights: tuple[Sight, ...] = ()
-    asked: tuple[Asked, ...] = ()
+    asked: tuple[AskedRows, ...] = ()
     constants: tuple[Constant, ...] = ()
 
 
@@ -83,8 +83,8 @@ def sight_of(rows: ScoredRows, *, commit: str, date: str) -> Sight:
     )
 
 
-def asked_of(count: FileCount, *, commit: str, date: str) -> Asked:
-    return Asked(
+def asked_of(count: FileCount, *, commit: str, date: str) -> AskedRows:
+    return AskedRows(
         file=count.file,
         n_rows=count.n_rows,
         not_asked=count.not_asked,
@@ -101,13 +101,13 @@ def read_record(path: Path) -> Record:
     stored = json.loads(path.read_text(encoding="utf-8"))
     return Record(
         tuple(Sight(**each) for each in stored["sights"]),
-        tuple(Asked(**each) for each in stored["asked"]),
+        tuple(AskedRows(**each) for each in stored["asked"]),
         tuple(Constant(**each) for each in stored["constants"]),
     )
 
 
 def appended(
-    record: Record, sights: Sequence[Sight], asked: Sequence[Asked], constants: Sequence[Constant] = ()
+    record: Record, sights: Sequence[Sight], asked: Sequence[AskedRows], constants: Sequence[Constant] = ()
 ) -> Record:
     """With what is new at the end. A set that was seen before, at whatever commit, is refused."""
     _check_new(record.sights, sights)

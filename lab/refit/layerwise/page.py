@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lab.refit.layerwise.scores import PASSES, Comparison, Result, Score
+from lab.refit.layerwise.scores import PASSES, NetworkComparison, Result, Score
 from lab.refit.layerwise.whole_models import PatchCamelyonStep, VggStep, patchcamelyon_steps, vgg_steps
 from traincast.kernels.layerwise.fit import features_of
 from traincast.kernels.layerwise.network import Network
@@ -62,11 +62,11 @@ def _headline(results: Mapping[str, Result]) -> str:
     )
 
 
-def _all_line(lines: Sequence[Comparison]) -> Comparison:
+def _all_line(lines: Sequence[NetworkComparison]) -> NetworkComparison:
     return next(line for line in lines if line.gpu == line.layer_pass == "all")
 
 
-def _test_table(lines: Sequence[Comparison], kind: str, layer_pass: str) -> str:
+def _test_table(lines: Sequence[NetworkComparison], kind: str, layer_pass: str) -> str:
     header = (
         f"{_TITLES[kind]}, {layer_pass}", "n", "RMSE ms", "median %", "mean %",
         "noise ms", "noise %", "baseline ms", "baseline median %",
@@ -82,7 +82,7 @@ def _test_table(lines: Sequence[Comparison], kind: str, layer_pass: str) -> str:
     return _table(header, rows)
 
 
-def _unseen_table(lines: Sequence[Comparison], kind: str) -> str:
+def _unseen_table(lines: Sequence[NetworkComparison], kind: str) -> str:
     header = [f"{_TITLES[kind]}, on"]
     for layer_pass in PASSES:
         header += [f"{layer_pass}: RMSE ms", "median %", "mean %", "baseline ms", "baseline median %"]

@@ -40,7 +40,7 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class NetworkComparison:
     """One line of a table: a GPU and a pass ("all" for all of them)."""
 
     gpu: str
@@ -57,12 +57,12 @@ class Result:
     """The network of one kind of layer, scored on test rows and on GPUs that it never saw."""
 
     network: Network
-    test: list[Comparison]
-    unseen: list[Comparison]
+    test: list[NetworkComparison]
+    unseen: list[NetworkComparison]
     paper_rows: Score | None  # test rows with the paper's batch sizes, by a network that learnt from such rows only
 
 
-def compare(rows: LayerRows, predicted_s: Floats, baselines_s: tuple[Floats, Floats]) -> list[Comparison]:
+def compare(rows: LayerRows, predicted_s: Floats, baselines_s: tuple[Floats, Floats]) -> list[NetworkComparison]:
     """A line for every GPU and pass, and for all GPUs together."""
     return [
         _compare(rows.take(chosen), predicted_s[chosen], tuple(each[chosen] for each in baselines_s), gpu, layer_pass)
@@ -82,9 +82,9 @@ def _groups(rows: LayerRows) -> Iterator[tuple[str, str, NDArray[np.bool_]]]:
 
 def _compare(
     rows: LayerRows, predicted_s: Floats, baselines_s: tuple[Floats, ...], gpu: str, layer_pass: str
-) -> Comparison:
+) -> NetworkComparison:
     by_seconds, by_ratio = (Score.of(each, rows.median_s) for each in baselines_s)
-    return Comparison(
+    return NetworkComparison(
         gpu=gpu,
         layer_pass=layer_pass,
         network=Score.of(predicted_s, rows.median_s),

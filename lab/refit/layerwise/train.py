@@ -21,7 +21,7 @@ import numpy as np
 from lab.markdown import refresh
 from lab.paths import DOCS, PACKAGE
 from lab.refit.layerwise.page import report_tables
-from lab.refit.layerwise.scores import Comparison, Result, Score, baseline_s, compare
+from lab.refit.layerwise.scores import NetworkComparison, Result, Score, baseline_s, compare
 from traincast.kernels.layerwise.fit import (
     RECIPES,
     SEED,
@@ -66,7 +66,7 @@ def train(rows: LayerRows, kind: str) -> Result:
     return Result(network=replace(network, provenance=provenance), test=test, unseen=unseen, paper_rows=paper)
 
 
-def unseen_gpus(rows: LayerRows, kind: str) -> list[Comparison]:
+def unseen_gpus(rows: LayerRows, kind: str) -> list[NetworkComparison]:
     """Every GPU predicted by a network, and by a baseline, that learnt from the other GPUs only."""
     predicted_s, by_seconds, by_ratio = np.zeros((3, len(rows)))
     for gpu in dict.fromkeys(rows.gpu.tolist()):
@@ -86,11 +86,13 @@ def paper_score(rows: LayerRows, split: Split) -> Score:
     return Score.of(network.predict_s(features_of(test_rows)), test_rows.median_s)
 
 
-def _line(lines: list[Comparison], gpu: str, layer_pass: str = "all") -> Comparison:
+def _line(lines: list[NetworkComparison], gpu: str, layer_pass: str = "all") -> NetworkComparison:
     return next(line for line in lines if (line.gpu, line.layer_pass) == (gpu, layer_pass))
 
 
-def _provenance(rows: LayerRows, kind: str, split: Split, known: Score, unseen: list[Comparison]) -> dict[str, Any]:
+def _provenance(
+    rows: LayerRows, kind: str, split: Split, known: Score, unseen: list[NetworkComparison]
+) -> dict[str, Any]:
     gpus = dict.fromkeys(rows.gpu.tolist())
     return {
         "kind": kind,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from traincast.curves.curve import Curve
-    from traincast.curves.log_question import Asked
+    from traincast.curves.log_question import LogQuestion
     from traincast.curves.status.at_batch import AtBatch
     from traincast.curves.status.status import Status
     from traincast.forecasting.forecast import Forecast
@@ -110,14 +110,14 @@ def at_batch(status: Status, batch_size: float, *, noise_scale: float, own_batch
     return at_other_batch(status, batch_size, noise_scale=noise_scale, own_batch_size=own_batch_size)
 
 
-def asked_of(options: Mapping[str, Any], log: Log | str | Path, reading: Reading, run: str | None) -> Asked:
+def asked_of(options: Mapping[str, Any], log: Log | str | Path, reading: Reading, run: str | None) -> LogQuestion:
     """What is asked of a log, with the logs of the other runs that it names."""
-    from traincast.curves.log_question import Asked
+    from traincast.curves.log_question import LogQuestion
 
     of_curve = {name: options[name] for name in o.CurveOptions.__annotations__}
     for name in ("like", "relation_from"):
         of_curve[name] = _other_logs(options[name], log, reading, run)
-    return Asked(**of_curve)
+    return LogQuestion(**of_curve)
 
 
 def _other_logs(
@@ -152,7 +152,7 @@ def _check_batches(batch_to: float | None, noise_scale: float | None, batch_size
         raise ParameterError("batch_to", batch_to, "give a noise scale, too")
 
 
-def _check_answerable(log: Log, asked: Asked) -> None:
+def _check_answerable(log: Log, asked: LogQuestion) -> None:
     """What a run that is watched may still write is told here: too few points, and the steps of an epoch."""
     from traincast.curves.from_loss import relation_for
     from traincast.curves.log_question import length_for, series_for

@@ -18,7 +18,7 @@ from traincast.recipes.usual import DATA, MODEL, SCALING_DEVICES, SCALING_EPOCHS
 
 if TYPE_CHECKING:
     from traincast.api.scaling_forecast import ScalingForecast
-    from traincast.recipes.scaling_experiment.analysis import Comparison
+    from traincast.recipes.scaling_experiment.analysis import SpeedupComparison
     from traincast.recipes.scaling_experiment.result import CellRun
     from traincast.recipes.scaling_experiment.settings import Cell, ScalingSettings
     from traincast.trace.trace import Trace
@@ -59,8 +59,8 @@ class ScalingResult:
     experiment: ScalingExperiment
     runs: tuple[CellRun, ...]
     failures: tuple[tuple[Cell, str], ...]
-    weak: Comparison
-    strong: Comparison
+    weak: SpeedupComparison
+    strong: SpeedupComparison
     warnings: tuple[str, ...]
 
     def to_dict(self, asked: ScalingExperiment | None = None) -> dict[str, Any]:
@@ -232,7 +232,7 @@ def _check_gpus(settings: ScalingSettings) -> None:
         raise InputError(f"torch sees {n_gpus()} GPUs here, and {max(settings.n_devices)} are wanted.")
 
 
-def _compared(comparison: Comparison) -> dict[str, Any]:
+def _compared(comparison: SpeedupComparison) -> dict[str, Any]:
     rows = [
         {
             "batch_size": each.batch_size,

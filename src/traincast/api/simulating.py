@@ -11,7 +11,7 @@ from traincast.options import cluster as o
 from traincast.options.question import question
 
 if TYPE_CHECKING:
-    from traincast.scheduling.compare import Comparison
+    from traincast.scheduling.compare import PolicyComparison
     from traincast.scheduling.decision import Policy
     from traincast.scheduling.failures import Failures
     from traincast.scheduling.job import Job
@@ -48,7 +48,7 @@ def simulate_many(
     *,
     n_seeds: o.NSeeds = 1,
     **options: Unpack[o.SimulateOptions],
-) -> Comparison:
+) -> PolicyComparison:
     """Several policies on the same jobs, over `n_seeds` seeds; options are those of `simulate`."""
     from traincast.scheduling.compare import compare
     from traincast.scheduling.machines import find_machines

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traincast.curves.curve import Curve
-from traincast.curves.log_question import Asked, best_of, curve_for
+from traincast.curves.log_question import LogQuestion, best_of, curve_for
 from traincast.curves.loss_relation import FEWEST_PAIRS, Relation, learn_relation, pairs_of
 from traincast.curves.normal import normal_quantiles, spread_out
 from traincast.curves.points import FEWEST
@@ -72,7 +72,7 @@ class LossRelation:
             divergence=self.loss.divergence,
         )
 
-    def curve(self, log: Log, asked: Asked) -> Curve:
+    def curve(self, log: Log, asked: LogQuestion) -> Curve:
         """The curve of the loss, mapped."""
         curve = curve_for(log, self.loss, asked)
         n_members = len(curve.weights)
@@ -87,7 +87,7 @@ class LossRelation:
         )
 
 
-def relation_for(log: Log, asked: Asked) -> LossRelation | None:
+def relation_for(log: Log, asked: LogQuestion) -> LossRelation | None:
     """Where an accuracy is asked for and siblings are given, or the log has too few; else None."""
     wanted = metric_of(asked.metric or "")
     if wanted is None or wanted.metric != "accuracy":

@@ -21,7 +21,7 @@ _SAME_LENGTH = 0.02  # lengths that differ by less are the same: the last batch 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class LogQuestion:
     """A question about a run. What is None is taken from its log, or not asked.
 
     Public functions have checked their arguments one by one; of those of callbacks this is the only check.
@@ -68,12 +68,12 @@ class Asked:
             raise InputError("The law of Optimus knows no learning rate: leave it out, or take the family auto.")
 
 
-def series_for(log: Log, asked: Asked) -> Series:
+def series_for(log: Log, asked: LogQuestion) -> Series:
     """What was asked for, by default a loss: of validation, which says most, then of training, then what there is."""
     return best_of(log, _metric_for(log, asked), asked.split)
 
 
-def _metric_for(log: Log, asked: Asked) -> str:
+def _metric_for(log: Log, asked: LogQuestion) -> str:
     """Where a loss is written in parts and not as a whole, the first of them stands for it."""
     parts = _parts_of_loss(log, asked)
     if parts:
@@ -82,7 +82,7 @@ def _metric_for(log: Log, asked: Asked) -> str:
     return asked.metric or ("loss" if "loss" in own or not own else own[0])
 
 
-def _parts_of_loss(log: Log, asked: Asked) -> list[str]:
+def _parts_of_loss(log: Log, asked: LogQuestion) -> list[str]:
     """Detectors log a loss of boxes and one of classes: these, where a loss is asked for and there is no whole one."""
     own = [one.metric for one in log.series if asked.split in (None, one.split)]
     if (asked.metric or "loss").strip().lower() != "loss" or "loss" in own:
@@ -117,7 +117,7 @@ def target_for(series: Series, target: float) -> tuple[float, tuple[str, ...]]:
     return meant, (f"The target {target:g} is taken for {unit}: {meant:g} in the unit of '{series.name}'.",)
 
 
-def about(log: Log, series: Series, asked: Asked) -> tuple[str, ...]:
+def about(log: Log, series: Series, asked: LogQuestion) -> tuple[str, ...]:
     """What is taken for granted: which of several metrics and losses is meant, and which way a metric is better."""
     told = []
     if (
@@ -142,7 +142,7 @@ def _may_be_accuracy(log: Log, target: float) -> bool:
     return bool(found) and (0 <= target <= 1 or 100 * max(found) < target <= 100)
 
 
-def length_for(log: Log, asked: Asked) -> float | None:
+def length_for(log: Log, asked: LogQuestion) -> float | None:
     """Steps of the whole run, or epochs where the log counts these; None while nobody knows what an epoch has.
 
     A run that has gone on beyond what was said is as long as its log.
@@ -151,7 +151,7 @@ def length_for(log: Log, asked: Asked) -> float | None:
     return None if said is None else max(said, log.last_step)
 
 
-def about_length(log: Log, asked: Asked) -> tuple[str, ...]:
+def about_length(log: Log, asked: LogQuestion) -> tuple[str, ...]:
     """A word where the log is longer than it should be."""
     said = _said_length(log, asked)
     if said is None or log.last_step <= said + 1:  # steps may count from 0 or from 1
@@ -160,7 +160,7 @@ def about_length(log: Log, asked: Asked) -> tuple[str, ...]:
     return (f"The log goes on to {log.unit} {end}, beyond the length of {length}: the run is taken to end there.",)
 
 
-def _said_length(log: Log, asked: Asked) -> float | None:
+def _said_length(log: Log, asked: LogQuestion) -> float | None:
     steps_per_epoch = 1.0 if log.counts_epochs else log.steps_per_epoch
     if asked.total_steps is not None:
         if asked.n_epochs is not None and steps_per_epoch:
@@ -186,14 +186,14 @@ def check_same_length(total_steps: float, n_epochs: float, steps_per_epoch: floa
     )
 
 
-def about_like(log: Log, asked: Asked) -> tuple[str, ...]:
+def about_like(log: Log, asked: LogQuestion) -> tuple[str, ...]:
     """A word while a run cannot be laid over others: its length is in epochs, and nobody knows what one has."""
     if not asked.like or asked.n_epochs is None or length_for(log, asked) is not None:
         return ()
     return ("It is not known yet how many steps an epoch has: the run is continued as others went from then on.",)
 
 
-def curve_for(log: Log, series: Series, asked: Asked) -> Curve:
+def curve_for(log: Log, series: Series, asked: LogQuestion) -> Curve:
     """The series continued, with the rates that are given, or that the log has."""
     end, kind = length_for(log, asked), _kind(series)
     if asked.like:
@@ -222,7 +222,7 @@ def _kind(series: Series) -> Kind:
     return "accuracy" if has_top(series.metric) and is_in_range else "reward"
 
 
-def _rates(log: Log, series: Series, asked: Asked, end: float | None) -> LearningRate | None:
+def _rates(log: Log, series: Series, asked: LogQuestion, end: float | None) -> LearningRate | None:
     """What is given; where that needs a length in epochs whose steps are not known yet, what was logged until then."""
     given = asked.learning_rate
     needs_end = isinstance(given, str) and given.strip().lower().startswith(("linear", "cosine"))

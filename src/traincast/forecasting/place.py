@@ -21,7 +21,7 @@ _GENERIC = "generic-cpu"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RunPlace:
     """A device, the cluster that it is part of (None: it is alone), and what had to be assumed."""
 
     device: Device
@@ -29,7 +29,7 @@ class Place:
     warnings: tuple[str, ...] = ()
 
 
-def find_place(on: str | Cluster, *, devices_file: str | Path | None = None) -> Place:
+def find_place(on: str | Cluster, *, devices_file: str | Path | None = None) -> RunPlace:
     """Of 'T4', '4xT4', '2x4xT4@50Gb/s', the name of a machine, a TOML file, a Cluster or 'this-machine'."""
     if not isinstance(on, str):
         return _of_cluster(on)
@@ -37,17 +37,17 @@ def find_place(on: str | Cluster, *, devices_file: str | Path | None = None) -> 
     if words.lower() == THIS_MACHINE:
         calibrated = read_profile()
         if calibrated is not None:
-            return Place(calibrated)
+            return RunPlace(calibrated)
         device = find_device(_GENERIC, devices_file=devices_file)
         assumed = (
             f"This machine was not calibrated ('traincast calibrate' takes two minutes): its figures are those of "
             f"{device.name}, a guess."
         )
-        return Place(device, warnings=(assumed,))
+        return RunPlace(device, warnings=(assumed,))
     text = read_place(words)
     if text.name and replace(text, counts=()).is_name and text.counts in ((), ("1",)):
         try:
-            return Place(find_device(text.name, devices_file=devices_file))
+            return RunPlace(find_device(text.name, devices_file=devices_file))
         except UnknownDeviceError:
             pass  # a machine, a file, or a name that only the table of machines can answer
     from traincast.hardware.cluster_text import find_cluster
@@ -55,5 +55,5 @@ def find_place(on: str | Cluster, *, devices_file: str | Path | None = None) -> 
     return _of_cluster(find_cluster(words, devices_file=devices_file))
 
 
-def _of_cluster(cluster: Cluster) -> Place:
-    return Place(cluster.device, cluster, warnings=(cluster.assumption,) if cluster.assumption else ())
+def _of_cluster(cluster: Cluster) -> RunPlace:
+    return RunPlace(cluster.device, cluster, warnings=(cluster.assumption,) if cluster.assumption else ())

@@ -55,7 +55,7 @@ class MeasuredPoint:
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
-class Comparison:
+class CurveComparison:
     """Measured runs of one curve."""
 
     curve: Curve
@@ -71,7 +71,7 @@ class Comparison:
         return {"scaling": self.curve.kind, "mean_error_fraction": self.mean_error_fraction, "points": points}
 
 
-def compare(scaling: Scaling, path: str | Path, *, is_weak: bool) -> Comparison:
+def compare(scaling: Scaling, path: str | Path, *, is_weak: bool) -> CurveComparison:
     """The runs of a file. A batch column says which scaling they are of; without it `is_weak` decides."""
     rows = list(read_rows(path, _ALIASES))
     if not rows:
@@ -86,7 +86,7 @@ def compare(scaling: Scaling, path: str | Path, *, is_weak: bool) -> Comparison:
         if one.point.n_devices in found:
             raise FileFormatError(f"{row.where}: {one.point.n_devices} GPUs were there before.")
         found[one.point.n_devices] = one
-    return Comparison(curve=curve, by_count=found)
+    return CurveComparison(curve=curve, by_count=found)
 
 
 def _measured(row: Row, curve: Curve) -> MeasuredPoint:

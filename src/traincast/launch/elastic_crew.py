@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from traincast.errors import InputError
 from traincast.launch.elastic_job import ElasticJob
-from traincast.launch.elastic_worker import FAILED, FINISHED, LOST, STOPPED, Place, work
+from traincast.launch.elastic_worker import FAILED, FINISHED, LOST, STOPPED, WorkerRank, work
 from traincast.scheduling.decision import Placement
 from traincast.scheduling.machines import Machines
 
@@ -86,7 +86,7 @@ class RayCluster:
             remote.options(
                 num_cpus=1,
                 scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
-            ).remote(job, Place(folder=folder, rank=rank, n_workers=len(places), attempt=attempt))
+            ).remote(job, WorkerRank(folder=folder, rank=rank, n_workers=len(places), attempt=attempt))
             for rank, node in enumerate(places)
         )
 

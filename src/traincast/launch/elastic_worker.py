@@ -26,7 +26,7 @@ _LEARNING_RATE = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class WorkerRank:
     """Which worker of how many, of which start of the job."""
 
     folder: str
@@ -39,7 +39,7 @@ class _StillHeldError(Exception):
     """Another process trains in the folder."""
 
 
-def work(job: ElasticJob, place: Place) -> tuple[str, str]:
+def work(job: ElasticJob, place: WorkerRank) -> tuple[str, str]:
     """Trains until the end or until it is asked to stop; says which, and why where it failed."""
     import torch
 
@@ -59,7 +59,7 @@ def work(job: ElasticJob, place: Place) -> tuple[str, str]:
     return (FINISHED if is_finished else STOPPED), ""
 
 
-def _train(job: ElasticJob, place: Place) -> bool:
+def _train(job: ElasticJob, place: WorkerRank) -> bool:
     from traincast.recipes.data.load import load_dataset
     from traincast.recipes.engine.feed import feed_of
     from traincast.recipes.engine.folder import RunFolder
@@ -128,7 +128,7 @@ def _copy(run: Any, stack: contextlib.ExitStack) -> Path:
 class Team:
     """The workers of one start, seen from one of them. In every step they add up gradients, and wishes to stop."""
 
-    def __init__(self, place: Place, folder: JobFolder, interrupt: Any) -> None:
+    def __init__(self, place: WorkerRank, folder: JobFolder, interrupt: Any) -> None:
         self._place, self._folder, self._interrupt = place, folder, interrupt
         self.n_images = 0  # of this worker, in the step at hand
 
@@ -201,7 +201,7 @@ class _Teller:
     """Tells the scheduler, a few times a second at most."""
 
     folder: JobFolder
-    place: Place
+    place: WorkerRank
     first: tuple[int, float] | None = None  # the first step of this start takes longer and is not counted
     told_s: float = field(default=0.0)
 

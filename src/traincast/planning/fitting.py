@@ -7,7 +7,7 @@ import numpy as np
 from traincast.hardware.device import Device
 from traincast.memory.overhead import overhead_of
 from traincast.memory.timeline import peak_bytes
-from traincast.planning.space import MOST_PASSES, Place, Run
+from traincast.planning.space import MOST_PASSES, MachineGroup, Run
 from traincast.scaling.held_memory import held_bytes_change
 from traincast.scaling.strategy import Strategy
 from traincast.trace.graph import Graph, Ints
@@ -25,7 +25,7 @@ class Fitting:
         self._constants: dict[tuple[Graph, str], int] = {}
         self._held: dict[tuple[Graph, Strategy, int], int] = {}
 
-    def fewest_passes(self, place: Place, precision: str, strategy: Strategy, batch_sizes: Ints) -> Ints:
+    def fewest_passes(self, place: MachineGroup, precision: str, strategy: Strategy, batch_sizes: Ints) -> Ints:
         """Of 1, 2, 4 ... that share each batch evenly; 0 where none of them fits."""
         graph = self._graph(place.device, precision)
         n_replicas = _PASSES[:, None] * place.n_devices

@@ -28,7 +28,7 @@ DOUBLED_BATCH_LOG_SD = 0.14
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ForecastWithErrors:
     """A forecast, and what its error is made of: the standard deviation of its logarithm by cause."""
 
     forecast: Forecast
@@ -44,21 +44,21 @@ class Gain:
     high: float
 
 
-def ask(question: Question, known: DeviceTimes | None = None) -> Asked:
+def ask(question: Question, known: DeviceTimes | None = None) -> ForecastWithErrors:
     """The engine's answer. `known` are op times where they are not those of the question's own graph."""
     if known is None:
         known = device_times(question, np.array([question.micro_batch_size]))
     steps = steps_at(known, question, np.array([question.batch_size]))
     forecast = steps.forecasts()[0]
     if forecast.input_wait_s:
-        return Asked(forecast, {})  # the loader sets the pace, and it is taken as exact
+        return ForecastWithErrors(forecast, {})  # the loader sets the pace, and it is taken as exact
     timeline, step_s = steps.timeline, float(steps.parallel.step_s[0])
     link_share = float(steps.parallel.exposed_s[0]) / step_s if step_s else 0.0
     waiting = float(timeline.waiting_fraction[0])
     machine = 0.0 if question.device.prices else waiting * WAITING_LOG_SD + (1 - waiting) * WORKING_LOG_SD
     errors = {f"ops {group}": (1 - link_share) * sd for group, sd in _by_group(known, question).items()}
     errors |= {MACHINE: (1 - link_share) * machine, LINK: link_share * LINK_LOG_SD}
-    return Asked(forecast, errors)
+    return ForecastWithErrors(forecast, errors)
 
 
 def _by_group(known: DeviceTimes, question: Question) -> dict[int, float]:
@@ -71,7 +71,12 @@ def _by_group(known: DeviceTimes, question: Question) -> dict[int, float]:
 
 
 def gain_of(
-    before: Asked, after: Asked, *, other_kernels: bool = False, other_device: bool = False, own_log_sd: float = 0.0
+    before: ForecastWithErrors,
+    after: ForecastWithErrors,
+    *,
+    other_kernels: bool = False,
+    other_device: bool = False,
+    own_log_sd: float = 0.0,
 ) -> Gain:
     """The same ops on one machine are off together, nearly; other kernels have errors of their own, devices all.
 

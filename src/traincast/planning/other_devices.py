@@ -9,14 +9,14 @@ from traincast.errors import InputError
 from traincast.forecasting.question import Question
 from traincast.hardware.catalog import find_device
 from traincast.hardware.machines import Machine, all_machines
-from traincast.planning.gain import Asked, ask, gain_of
+from traincast.planning.gain import ForecastWithErrors, ask, gain_of
 from traincast.planning.what_if import LeftOut, WhatIf
 from traincast.units import show_usd
 
 _NAME = "another GPU"
 
 
-def another_gpu(before: Asked) -> Iterator[WhatIf | LeftOut]:
+def another_gpu(before: ForecastWithErrors) -> Iterator[WhatIf | LeftOut]:
     """Of a run on one device; whole clusters are a plan's affair."""
     question = before.forecast.question
     if question.n_devices > 1:
@@ -54,7 +54,7 @@ def _per_device(machine: Machine) -> float:
     return (machine.price_usd_per_hour or 0.0) / machine.n_devices
 
 
-def _asked(question: Question, machine: Machine) -> Asked | None:
+def _asked(question: Question, machine: Machine) -> ForecastWithErrors | None:
     """None where it is the same device, lacks a figure or the memory."""
     device = find_device(machine.device)
     if device.name == question.device.name:
@@ -66,11 +66,13 @@ def _asked(question: Question, machine: Machine) -> Asked | None:
     return asked if asked.forecast.fits else None
 
 
-def _price_a_sample(asked: Asked, machine: Machine | None) -> float | None:
+def _price_a_sample(asked: ForecastWithErrors, machine: Machine | None) -> float | None:
     return None if machine is None else _per_device(machine) / 3600 / asked.forecast.samples_per_s
 
 
-def _what_if(before: Asked, machine: Machine, asked: Asked, own_price: float | None, what: str) -> WhatIf:
+def _what_if(
+    before: ForecastWithErrors, machine: Machine, asked: ForecastWithErrors, own_price: float | None, what: str
+) -> WhatIf:
     price = _price_a_sample(asked, machine) or 0.0
     ratio = "" if own_price is None else f", {price / own_price:.2f} times the price per sample"
     of = f"1 of {machine.n_devices} in {machine.name}" if machine.n_devices > 1 else machine.name

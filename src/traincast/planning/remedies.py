@@ -22,7 +22,7 @@ from traincast.planning.gain import (
     DOUBLED_BATCH_LOG_SD,
     LAYOUT_LOG_SD,
     PRECISION_LOG_SD,
-    Asked,
+    ForecastWithErrors,
     ask,
     gain_of,
 )
@@ -41,7 +41,7 @@ _CATCH_OF_PRECISION = {
 _FUSED = ("momentum", "nesterov", "adagrad", "adam", "adamw")  # what PyTorch has fused, and is more than one op
 
 
-def larger_batch(before: Asked) -> Found:
+def larger_batch(before: ForecastWithErrors) -> Found:
     """The smallest batch that is nearly as fast as the fastest that fits."""
     question = before.forecast.question
     fitting = []
@@ -69,7 +69,7 @@ def larger_batch(before: Asked) -> Found:
     ]
 
 
-def precision(before: Asked) -> Iterator[WhatIf | LeftOut]:
+def precision(before: ForecastWithErrors) -> Iterator[WhatIf | LeftOut]:
     """Those that the device has units for; with convolutions also in channels-last."""
     question = before.forecast.question
     own = question.settings.precision
@@ -104,7 +104,7 @@ def precision(before: Asked) -> Iterator[WhatIf | LeftOut]:
             )
 
 
-def channels_last(before: Asked) -> Found:
+def channels_last(before: ForecastWithErrors) -> Found:
     """Images as nhwc, alone."""
     question = before.forecast.question
     if not _may_change_layout(question):
@@ -118,7 +118,7 @@ def channels_last(before: Asked) -> Found:
     return [_what_if(before, asked, name="channels-last", change="images as nhwc", catch=catch, **sure)]
 
 
-def compiling(before: Asked) -> Found:
+def compiling(before: ForecastWithErrors) -> Found:
     """torch.compile."""
     question = before.forecast.question
     if question.compiled:
@@ -131,7 +131,7 @@ def compiling(before: Asked) -> Found:
     return [_what_if(before, asked, name="torch.compile", change="compiled", catch=catch, **sure)]
 
 
-def fused_optimizer(before: Asked) -> Found:
+def fused_optimizer(before: ForecastWithErrors) -> Found:
     """The whole update in one kernel: states and gradients are read once."""
     question, name = before.forecast.question, "fused optimizer"
     optimizer = question.settings.optimizer
@@ -147,7 +147,7 @@ def fused_optimizer(before: Asked) -> Found:
     return [_what_if(before, asked, name=name, change=f"{optimizer} as one kernel", catch=catch)]
 
 
-def checkpointing(before: Asked) -> Found:
+def checkpointing(before: ForecastWithErrors) -> Found:
     """Activations made again in the backward pass: reckoned, not asked."""
     question, name = before.forecast.question, "checkpointing"
     if question.graph.op_recomputed.any():
@@ -160,7 +160,7 @@ def checkpointing(before: Asked) -> Found:
     own = before.forecast
     spare_s = min(own.input_wait_s, own.forward_s)  # while the loader is waited for, more work costs nothing
     waited = replace(own, backward_s=own.backward_s + own.forward_s, input_wait_s=own.input_wait_s - spare_s)
-    slower = Asked(waited, before.errors)
+    slower = ForecastWithErrors(waited, before.errors)
     needed = own.peak_memory_bytes - saved
     found = _what_if(
         before,
@@ -173,7 +173,7 @@ def checkpointing(before: Asked) -> Found:
     return [replace(found, peak_memory_bytes=needed, is_reckoned=True)]
 
 
-def more_loader_workers(before: Asked) -> Found:
+def more_loader_workers(before: ForecastWithErrors) -> Found:
     """A loader of twice the rate."""
     question, name = before.forecast.question, "more loader workers"
     rate = question.input_samples_per_s
@@ -187,7 +187,7 @@ def more_loader_workers(before: Asked) -> Found:
     return [_what_if(before, asked, name=name, change=change, catch=catch)]
 
 
-def faster_link(before: Asked) -> Iterator[WhatIf | LeftOut]:
+def faster_link(before: ForecastWithErrors) -> Iterator[WhatIf | LeftOut]:
     """Twice the rate, inside a node and between nodes."""
     question, name = before.forecast.question, "faster link"
     cluster = question.cluster
@@ -218,7 +218,9 @@ ALL = (
 )
 
 
-def _what_if(before: Asked, after: Asked, *, name: str, change: str, catch: str, **sure: Any) -> WhatIf:
+def _what_if(
+    before: ForecastWithErrors, after: ForecastWithErrors, *, name: str, change: str, catch: str, **sure: Any
+) -> WhatIf:
     """`sure` says how far the two forecasts err alike, as `gain_of` takes it."""
     return WhatIf(
         name=name,

@@ -94,7 +94,7 @@ class Space:
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
-class Place:
+class MachineGroup:
     """Machines that take equally long, whatever they cost: the same devices in the same number, joined alike."""
 
     device: Device
@@ -110,16 +110,16 @@ class Place:
         return self.cluster.n_nodes
 
 
-def places_of(space: Space) -> list[Place]:
+def places_of(space: Space) -> list[MachineGroup]:
     """1, 2, 4 ... machines of every offer, as far as its network is known and the devices are not too many."""
-    found: dict[tuple[object, ...], Place] = {}
+    found: dict[tuple[object, ...], MachineGroup] = {}
     for number, offer in enumerate(space.offers):
         device = find_device(offer.device, devices_file=space.devices_file)
         for n_nodes in _node_counts(offer, space):
             key = _key(offer, device, n_nodes)
             if key not in found:
                 cluster = offer.cluster(n_nodes, devices_file=space.devices_file)
-                found[key] = Place(device=device, cluster=cluster)
+                found[key] = MachineGroup(device=device, cluster=cluster)
             found[key].offers.append(number)
     return list(found.values())
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from traincast.hardware.device import Device
 from traincast.planning.fitting import Fitting
-from traincast.planning.space import Place, Run, Space, precisions_for
+from traincast.planning.space import MachineGroup, Run, Space, precisions_for
 from traincast.planning.timing import timing
 from traincast.scaling.strategy import Strategy
 from traincast.trace.graph import Floats, Ints
@@ -19,7 +19,7 @@ from traincast.trace.graph import Floats, Ints
 class StepTable:
     """One row a choice that fits. `place`, `precision` and `strategy` are numbers in the lists beside them."""
 
-    places: tuple[Place, ...]
+    places: tuple[MachineGroup, ...]
     precisions: tuple[str, ...]
     strategies: tuple[Strategy, ...]
     place: Ints
@@ -35,7 +35,7 @@ class StepTable:
         return len(self.place)
 
 
-def step_table(run: Run, space: Space, places: Sequence[Place]) -> StepTable:
+def step_table(run: Run, space: Space, places: Sequence[MachineGroup]) -> StepTable:
     """All of them. Op times are worked out once a device and precision, for all shares of all batches."""
     chunks: list[tuple[Ints, ...]] = []
     times: list[tuple[Floats, Floats]] = []
@@ -86,7 +86,7 @@ class _Group:
         run: Run,
         device: Device,
         precision: str,
-        places: list[tuple[int, Place]],
+        places: list[tuple[int, MachineGroup]],
         space: Space,
         batches: Ints,
     ) -> None:
@@ -126,14 +126,14 @@ class _Group:
             yield one, timed.steps(places[one.place], strategies[one.strategy], one.batch_sizes, one.n_passes)
 
 
-def _possible_strategies(place: Place, strategies: Sequence[Strategy]) -> Sequence[int]:
+def _possible_strategies(place: MachineGroup, strategies: Sequence[Strategy]) -> Sequence[int]:
     """On one device they are all the same, and one process does not span machines."""
     if place.n_devices == 1:
         return [0]
     return [n for n, strategy in enumerate(strategies) if place.n_nodes == 1 or not strategy.is_one_process]
 
 
-def _by_device(places: Sequence[Place]) -> list[tuple[Device, list[int]]]:
+def _by_device(places: Sequence[MachineGroup]) -> list[tuple[Device, list[int]]]:
     found: dict[str, tuple[Device, list[int]]] = {}
     for number, place in enumerate(places):
         found.setdefault(place.device.name, (place.device, []))[1].append(number)

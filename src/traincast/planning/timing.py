@@ -10,7 +10,7 @@ import numpy as np
 from traincast.forecasting.question import Question
 from traincast.forecasting.spread import step_log_sd
 from traincast.kernels.timeline import StepTimeline, step_timeline
-from traincast.planning.space import Place
+from traincast.planning.space import MachineGroup
 from traincast.scaling.local_step import LocalStep
 from traincast.scaling.strategy import Strategy, network_of, parallel_step
 from traincast.trace.graph import Floats, Ints
@@ -25,7 +25,9 @@ class Timing:
     passes: Ints  # ascending
     timeline: StepTimeline
 
-    def steps(self, place: Place, strategy: Strategy, batch_sizes: Ints, n_passes: Ints) -> tuple[Floats, Floats]:
+    def steps(
+        self, place: MachineGroup, strategy: Strategy, batch_sizes: Ints, n_passes: Ints
+    ) -> tuple[Floats, Floats]:
         """Seconds of a step, without waiting for input, and the standard deviation of their logarithm."""
         shares = -(-batch_sizes // (place.n_devices * n_passes))
         rows = np.searchsorted(self.passes, n_passes) * len(self.sizes) + np.searchsorted(self.sizes, shares)

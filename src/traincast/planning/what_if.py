@@ -9,7 +9,7 @@ from typing import Any
 from traincast.errors import InputError
 from traincast.forecasting.forecast import Forecast
 from traincast.forecasting.question import Question
-from traincast.planning.gain import Asked, Gain, ask
+from traincast.planning.gain import ForecastWithErrors, Gain, ask
 
 LEAST_GAIN = 0.005  # a share of the speed: less is not worth a change
 
@@ -51,7 +51,7 @@ class LeftOut:
 
 
 Found = Iterable[WhatIf | LeftOut]
-Remedy = Callable[[Asked], Found]
+Remedy = Callable[[ForecastWithErrors], Found]
 
 
 def what_ifs(question: Question) -> tuple[tuple[WhatIf, ...], tuple[LeftOut, ...]]:
@@ -73,7 +73,7 @@ def what_ifs(question: Question) -> tuple[tuple[WhatIf, ...], tuple[LeftOut, ...
     return tuple(sorted(found, key=lambda one: -one.gain.speedup)), tuple(left_out)
 
 
-def _tried(remedy: Remedy, before: Asked) -> Iterator[WhatIf | LeftOut]:
+def _tried(remedy: Remedy, before: ForecastWithErrors) -> Iterator[WhatIf | LeftOut]:
     try:
         yield from remedy(before)
     except InputError as error:  # the engine refuses the combination, and says why

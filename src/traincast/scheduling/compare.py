@@ -37,7 +37,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
-class Comparison:
+class PolicyComparison:
     """All policies on the same jobs and seeds."""
 
     jobs: tuple[Job, ...]
@@ -70,7 +70,7 @@ def compare(
     rules: Rules,
     *,
     n_seeds: int = 1,
-) -> Comparison:
+) -> PolicyComparison:
     """Each policy with each seed, counted on from the one of the rules. Speeds are worked out once for all of them."""
     if not is_whole(n_seeds) or n_seeds < 1:
         raise InputError(f"The number of seeds should be a whole number from 1, not {n_seeds!r}.")
@@ -88,7 +88,7 @@ def compare(
         ]
         by_seed = {name: tuple(float(getattr(one, name)) for one in schedules) for name in SUMMARY}
         outcomes.append(Outcome(policy=schedules[0].policy, schedule=schedules[0], by_seed=by_seed))
-    return Comparison(jobs=tuple(jobs), outcomes=tuple(outcomes), n_seeds=n_seeds, rules=rules)
+    return PolicyComparison(jobs=tuple(jobs), outcomes=tuple(outcomes), n_seeds=n_seeds, rules=rules)
 
 
 def _is_random(jobs: Sequence[Job], policies: Sequence[Policy], rules: Rules) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from traincast.forecasting.assumptions import step_assumptions_of
 from traincast.forecasting.scale import Curve, Point, Scaling
-from traincast.forecasting.scale_compare import Comparison, MeasuredPoint
+from traincast.forecasting.scale_compare import CurveComparison, MeasuredPoint
 from traincast.hardware.link import Link
 from traincast.report.document import Document
 from traincast.report.table import Cell, Column, Row, Table
@@ -23,7 +23,7 @@ _TRAFFIC_WORDS = (
 )
 
 
-def document_of(scaling: Scaling, comparison: Comparison | None = None) -> Document:
+def document_of(scaling: Scaling, comparison: CurveComparison | None = None) -> Document:
     """Verdict, tables and charts; measured runs stand beside the curve that they belong to."""
     curves = (scaling.strong, scaling.weak)
     runs = [
@@ -74,7 +74,7 @@ def _fits(scaling: Scaling) -> str:
     return f"Does not fit: {'; '.join(small)}." if small else "Fits everywhere."
 
 
-def _of(curve: Curve, comparison: Comparison | None) -> dict[int, MeasuredPoint]:
+def _of(curve: Curve, comparison: CurveComparison | None) -> dict[int, MeasuredPoint]:
     return comparison.by_count if comparison is not None and comparison.curve is curve else {}
 
 
@@ -215,7 +215,7 @@ def _settings(scaling: Scaling) -> str:
     return ", ".join(parts)
 
 
-def _notes(scaling: Scaling, comparison: Comparison | None) -> tuple[str, ...]:
+def _notes(scaling: Scaling, comparison: CurveComparison | None) -> tuple[str, ...]:
     notes = [scaling.batches.remark] if scaling.batches.remark else []
     if scaling.question.price_usd_per_hour is not None and scaling.question.n_samples is None:
         notes.append("The cost of a run needs its number of samples besides the price.")

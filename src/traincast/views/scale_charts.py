@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from traincast.forecasting.scale import Curve, Scaling
-from traincast.forecasting.scale_compare import Comparison
+from traincast.forecasting.scale_compare import CurveComparison
 from traincast.report.chart import Chart, Series
 from traincast.report.table import Show, show_value
 
 
-def charts_of(scaling: Scaling, comparison: Comparison | None = None) -> tuple[Chart, ...]:
+def charts_of(scaling: Scaling, comparison: CurveComparison | None = None) -> tuple[Chart, ...]:
     """Charts whose numbers are known."""
     charts = [_lines(scaling, comparison, "samples_per_s", "Throughput", "samples/s", "ratio")]
     if scaling.question.n_samples is not None:
@@ -18,7 +18,9 @@ def charts_of(scaling: Scaling, comparison: Comparison | None = None) -> tuple[C
     return (*charts, *(_parts(curve, scaling) for curve in (scaling.strong, scaling.weak)))
 
 
-def _lines(scaling: Scaling, comparison: Comparison | None, name: str, title: str, label: str, show: Show) -> Chart:
+def _lines(
+    scaling: Scaling, comparison: CurveComparison | None, name: str, title: str, label: str, show: Show
+) -> Chart:
     batches = scaling.batches
     labels = {"strong": f"strong, batch {batches.of_all:,}", "weak": f"weak, {batches.of_each:,} per GPU"}
     series = [_line(curve, labels[curve.kind], name, show) for curve in (scaling.strong, scaling.weak)]

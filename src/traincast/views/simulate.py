@@ -6,7 +6,7 @@ from traincast.report.chart import Chart, Series
 from traincast.report.document import Document
 from traincast.report.table import Cell, Column, Table
 from traincast.scheduling.charts import MOST_SPANS, completion_chart, devices_chart, gantt_chart, queue_chart
-from traincast.scheduling.compare import Comparison, Outcome
+from traincast.scheduling.compare import Outcome, PolicyComparison
 from traincast.units import show_duration, show_things
 
 _COLUMNS = (
@@ -28,7 +28,7 @@ _SPREAD = (
 _N_SLOWEST = 5
 
 
-def document_of(comparison: Comparison, *, with_charts: bool = True) -> Document:
+def document_of(comparison: PolicyComparison, *, with_charts: bool = True) -> Document:
     """One row per policy. The jobs and charts are those of the first seed."""
     outcomes = comparison.outcomes
     first = outcomes[0].schedule
@@ -49,12 +49,12 @@ def document_of(comparison: Comparison, *, with_charts: bool = True) -> Document
     )
 
 
-def best_of(comparison: Comparison) -> Outcome:
+def best_of(comparison: PolicyComparison) -> Outcome:
     """The policy with the shortest mean completion."""
     return min(comparison.outcomes, key=lambda one: one.mean("mean_completion_s"))
 
 
-def _settings(comparison: Comparison) -> str:
+def _settings(comparison: PolicyComparison) -> str:
     rules, machines = comparison.rules, comparison.outcomes[0].schedule.machines
     parts = [show_things(machines.n_devices, "device")]
     parts.append(
@@ -97,7 +97,7 @@ def _slowest(one: Outcome) -> Table:
     )
 
 
-def _charts(comparison: Comparison) -> tuple[Chart, ...]:
+def _charts(comparison: PolicyComparison) -> tuple[Chart, ...]:
     schedules = [one.schedule for one in comparison.outcomes]
     bars = Chart(
         title="Mean completion time",
@@ -118,7 +118,7 @@ def _charts(comparison: Comparison) -> tuple[Chart, ...]:
     return (bars, completion_chart(schedules), queue_chart(schedules), devices_chart(schedules), *gantts)
 
 
-def _notes(comparison: Comparison) -> tuple[str, ...]:
+def _notes(comparison: PolicyComparison) -> tuple[str, ...]:
     notes = []
     best = best_of(comparison)
     if len(comparison.outcomes) > 1:

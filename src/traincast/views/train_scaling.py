@@ -13,7 +13,7 @@ from traincast.views.train_scaling_cells import DEVICES, OF_ALL, OF_EACH, of_cel
 
 if TYPE_CHECKING:
     from traincast.api.scaling_experiment import ScalingResult
-    from traincast.recipes.scaling_experiment.analysis import Compared, Comparison
+    from traincast.recipes.scaling_experiment.analysis import Compared, SpeedupComparison
 
 _FIXED = {"weak": "the batch of a device stays (weak)", "strong": "the batch of all devices stays (strong)"}
 _WHICH = {"weak": (OF_EACH, DEVICES), "strong": (OF_ALL, DEVICES)}
@@ -56,7 +56,7 @@ _NOTES = (
 )
 
 
-def _speedups(comparison: Comparison) -> Table:
+def _speedups(comparison: SpeedupComparison) -> Table:
     other = OF_ALL if comparison.kind == "weak" else OF_EACH
     columns = (
         *_WHICH[comparison.kind],
@@ -84,7 +84,7 @@ def _speedups(comparison: Comparison) -> Table:
     return Table(title=f"1. Time and speedup: {_FIXED[comparison.kind]}", columns=columns, rows=tuple(rows))
 
 
-def _parts(comparison: Comparison) -> Table:
+def _parts(comparison: SpeedupComparison) -> Table:
     columns = (
         *_WHICH[comparison.kind],
         Column(key="epoch_s", header="epoch", show="duration"),
@@ -111,7 +111,7 @@ def _parts(comparison: Comparison) -> Table:
     )
 
 
-def _bandwidths(comparison: Comparison) -> Table:
+def _bandwidths(comparison: SpeedupComparison) -> Table:
     columns = (
         *_WHICH[comparison.kind],
         Column(key="bytes_sent_bytes", header="sent by each", show="bytes"),
@@ -170,7 +170,7 @@ def _predicted_chart(result: ScalingResult) -> tuple[Chart, ...]:
     return (times_chart(rows, "batch on devices"),) if rows else ()
 
 
-def _speedup_chart(comparison: Comparison) -> Chart:
+def _speedup_chart(comparison: SpeedupComparison) -> Chart:
     lines = []
     for batch in dict.fromkeys(each.batch_size for each in comparison.rows):
         own = [each for each in comparison.rows if each.batch_size == batch]
@@ -188,7 +188,7 @@ def _speedup_chart(comparison: Comparison) -> Chart:
     )
 
 
-def _parts_chart(comparison: Comparison) -> Chart:
+def _parts_chart(comparison: SpeedupComparison) -> Chart:
     labels = [f"{each.batch_size:,} on {each.run.cell.n_devices}" for each in comparison.rows]
     parts = {"input": "input_s", "compute": "compute_s", "communication": "communication_s"}
     return Chart(

@@ -9,14 +9,14 @@ from fastapi import FastAPI, Query, Request, Response
 from traincast import __version__
 from traincast.web import questions as ask
 from traincast.web import replies
-from traincast.web.desk import Desk
 from traincast.web.guard import App, Guard
 from traincast.web.limits import Limits
 from traincast.web.page import page_files, send_file
-from traincast.web.reception import Reception
+from traincast.web.question_runner import QuestionRunner
 from traincast.web.refusals import add_refusals
 from traincast.web.registers import model_names, place_names
-from traincast.web.shelf import Shelf
+from traincast.web.stored_uploads import StoredUploads
+from traincast.web.upload_intake import UploadIntake
 from traincast.web.uploads import plain_name
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
@@ -47,13 +47,13 @@ def make_app(*, limits: Limits | None = None, host: str = "127.0.0.1") -> App:
         docs_url=None,  # FastAPI's pages load scripts from elsewhere
         redoc_url=None,
     )
-    shelf = Shelf(most=limits.n_uploads, most_bytes=limits.kept_upload_bytes)
-    desk = Desk(shelf, limits)
+    stored = StoredUploads(most=limits.n_uploads, most_bytes=limits.kept_upload_bytes)
+    runner = QuestionRunner(stored, limits)
     add_refusals(app)
     _add_names(app)
     for what in ask.QUESTIONS:
-        _add_question(app, what, desk)
-    _add_uploads(app, Reception(shelf, desk, limits))
+        _add_question(app, what, runner)
+    _add_uploads(app, UploadIntake(stored, runner, limits))
     _add_page(app)
     return Guard(app, limits=limits, host=host)
 
@@ -70,11 +70,11 @@ def _add_names(app: FastAPI) -> None:
         return place_names()
 
 
-def _add_question(app: FastAPI, what: str, desk: Desk) -> None:
+def _add_question(app: FastAPI, what: str, runner: QuestionRunner) -> None:
     """One route a question; it answers what the command of its name does."""
 
     async def answer(asked: ask.Question, request: Request) -> Response:
-        return Response(await desk.answer(what, asked, request.is_disconnected), media_type="application/json")
+        return Response(await runner.answer(what, asked, request.is_disconnected), media_type="application/json")
 
     answer.__annotations__["asked"] = ask.QUESTIONS[what]
     app.add_api_route(
@@ -88,7 +88,7 @@ def _add_question(app: FastAPI, what: str, desk: Desk) -> None:
     )
 
 
-def _add_uploads(app: FastAPI, reception: Reception) -> None:
+def _add_uploads(app: FastAPI, intake: UploadIntake) -> None:
     @app.post("/api/models", responses=_ERRORS, openapi_extra=_BODY, tags=["uploads"])
     async def upload_model(
         request: Request,
@@ -109,7 +109,7 @@ def _add_uploads(app: FastAPI, reception: Reception) -> None:
         """
         options = {"seqlen": seqlen, "image_size": image_size, "n_classes": n_classes}
         given = {option: value for option, value in options.items() if value is not None}
-        return await reception.take_model(request, plain_name(name), given)
+        return await intake.take_model(request, plain_name(name), given)
 
     @app.post("/api/logs", responses=_ERRORS, openapi_extra=_BODY, tags=["uploads"])
     async def upload_log(
@@ -118,12 +118,12 @@ def _add_uploads(app: FastAPI, reception: Reception) -> None:
         metric: Annotated[ask.Metric | None, Query(description="A column that counts, whatever its name.")] = None,
     ) -> replies.UploadedLog:
         """Keeps the log of an earlier run, for questions with a target. The body is the log."""
-        return await reception.take_log(request, plain_name(name), metric)
+        return await intake.take_log(request, plain_name(name), metric)
 
     @app.post("/api/converge", responses=_ANSWER, openapi_extra=_BODY, tags=["uploads"])
     async def converge(request: Request, asked: Annotated[ask.LogQuestion, Query()]) -> Response:
         """Where will this run end? The body is its log so far: CSV, JSON lines, TensorBoard, plain text and others."""
-        return Response(await reception.continue_log(request, asked), media_type="application/json")
+        return Response(await intake.continue_log(request, asked), media_type="application/json")
 
 
 def _add_page(app: FastAPI) -> None:

@@ -71,7 +71,7 @@ def warm_up() -> threading.Thread:
     def work() -> None:
         from traincast.api.forecasts import forecasts
         from traincast.web.registers import model_names
-        from traincast.web.shelf import zoo_model
+        from traincast.web.stored_uploads import zoo_model
 
         for precision in _WARM_IN:
             for model in model_names().models:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from traincast.errors import FileFormatError
-from traincast.web.annex import QUIET
 from traincast.web.child import PROBLEM, RESULT, TRACE, UPLOAD
+from traincast.web.upload_process import QUIET
 
 if TYPE_CHECKING:
     from traincast.web.limits import Limits

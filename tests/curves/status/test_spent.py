@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from traincast.curves.log_question import Asked
+from traincast.curves.log_question import LogQuestion
 from traincast.curves.status.pace import pace_of
 from traincast.curves.status.spent import spent_so_far
 from traincast.curves.status.status import status_of
@@ -87,7 +87,7 @@ def test_without_a_clock_nobody_knows():
 
 def test_what_is_counted_is_in_the_answer_of_a_run():
     steps = np.arange(200, 1001, 200)
-    status = status_of(run_of(steps, STEP_S * (steps - 200)), Asked(usd_per_hour=36.0))
+    status = status_of(run_of(steps, STEP_S * (steps - 200)), LogQuestion(usd_per_hour=36.0))
     data = status.to_dict()
     assert data["spent_usd"] == pytest.approx(20.0)
     assert (data["spent_s"], data["spent_before_first_row_s"], data["spent_steps"]) == pytest.approx((2000, 400, 1000))

@@ -12,7 +12,7 @@ import numpy as np
 from traincast.curves.curve import Curve
 from traincast.curves.from_loss import relation_for
 from traincast.curves.log_question import (
-    Asked,
+    LogQuestion,
     about,
     about_length,
     about_like,
@@ -161,13 +161,13 @@ class Status:
         return to_notebook(title, facts_of(self), notes=(*self.warnings, *self.remarks))
 
 
-def asked_series(log: Log, asked: Asked) -> Series:
+def asked_series(log: Log, asked: LogQuestion) -> Series:
     """What is asked for, as logged or as it follows from a loss; raises where the log has neither."""
     found = relation_for(log, asked)
     return series_for(log, asked) if found is None else found.series
 
 
-def status_of(log: Log, asked: Asked, *, silent_s: float = 0.0) -> Status:
+def status_of(log: Log, asked: LogQuestion, *, silent_s: float = 0.0) -> Status:
     """`silent_s` is how long ago the last row was written."""
     found, total = relation_for(log, asked), length_for(log, asked)
     series = series_for(log, asked) if found is None else found.series
@@ -234,7 +234,7 @@ def _is_over(log: Log, total_steps: float | None, pace: Pace | None, silent_s: f
     return log.last_step + stride >= total_steps and bool(silence_alarms(pace, silent_s))
 
 
-def _speed(pace: Pace | None, asked: Asked) -> Speed | None:
+def _speed(pace: Pace | None, asked: LogQuestion) -> Speed | None:
     """By the log's clock; as expected where it has none, or where that is what was asked for."""
     usd_per_s = None if asked.usd_per_hour is None else asked.usd_per_hour / _S_PER_H
     if pace is not None and (asked.prefers_clock or asked.step_s is None):

@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from traincast.curves.log_question import Asked
+from traincast.curves.log_question import LogQuestion
 from traincast.curves.status.status import Status
 from traincast.errors import ParameterError
 from traincast.logs.names import is_loss
@@ -42,7 +42,7 @@ class StopRule:
             return None
         return math.inf if status.series.divergence is not None else status.value
 
-    def lacking(self, asked: Asked) -> str | None:
+    def lacking(self, asked: LogQuestion) -> str | None:
         """What is not asked without which the rule can never hold, whatever is logged; None where nothing lacks."""
         if self.name == "p(target)" and asked.target is None:
             return f"The rule '{self}' needs a target."
@@ -50,7 +50,7 @@ class StopRule:
             return f"The rule '{self}' needs the expected time of a step."
         return None
 
-    def may_come(self, status: Status, asked: Asked) -> bool:
+    def may_come(self, status: Status, asked: LogQuestion) -> bool:
         """Whether what is `missing` may still be logged: a length that nobody says will not, nor another metric."""
         if self.name == "loss":
             return False

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
-from traincast.curves.log_question import Asked
+from traincast.curves.log_question import LogQuestion
 from traincast.curves.status.alarms import silence_alarms
 from traincast.curves.status.status import asked_series, status_of
 from traincast.curves.status.stop_rule import N_IN_A_ROW, StopRule
@@ -44,7 +44,7 @@ class Watch:
 
     path: Path
     follower: LogFollower
-    asked: Asked
+    asked: LogQuestion
     rule: StopRule | None
     interval_s: float
     display: Display

@@ -10,7 +10,7 @@ from torch import nn
 from traincast.errors import CaptureError, FileFormatError
 from traincast.frontend.onnx_model.host import HostOp, is_deterministic
 from traincast.frontend.onnx_model.layers import LAYERS, Parameters, linear
-from traincast.frontend.onnx_model.module import OnnxModule, Place, Step
+from traincast.frontend.onnx_model.module import OnnxModule, Step, TensorSlot
 from traincast.frontend.onnx_model.ops_math import MATH
 from traincast.frontend.onnx_model.ops_nn import NETWORK
 from traincast.frontend.onnx_model.ops_shape import SHAPE
@@ -161,7 +161,7 @@ class _Builder:
             path = re.sub(r"[^\w.]", "_", source.name).strip(".")
             owner, attribute = self._owner(path)
             self.module.get_submodule(owner).register_parameter(attribute, parameter)
-            self.module._places[key] = Place(owner=owner, attribute=attribute, swapped=swapped)
+            self.module._places[key] = TensorSlot(owner=owner, attribute=attribute, swapped=swapped)
         return key
 
     def _buffer_place(self, name: str, values: Any) -> str:
@@ -170,7 +170,7 @@ class _Builder:
             attribute = f"constant_{sum(1 for place in self.module._places.values() if place.owner == '')}"
             attribute = _free(self.module, attribute)
             self.module.register_buffer(attribute, to_tensor(values), persistent=False)
-            self.module._places[key] = Place(owner="", attribute=attribute)
+            self.module._places[key] = TensorSlot(owner="", attribute=attribute)
         return key
 
     def _layer_path(self, node: Node) -> str:

@@ -29,7 +29,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class TensorSlot:
     """Where the tensor of a value hangs on the module, and whether its axes are swapped there."""
 
     owner: str
@@ -49,7 +49,7 @@ class OnnxModule(nn.Module):
         self._exported_shapes: dict[str, tuple[int, ...]] = {}
         self._steps: tuple[Step, ...] = ()
         self._constants: dict[str, Any] = {}
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, TensorSlot] = {}
 
     def forward(self, *inputs: Any) -> Any:
         values: dict[str, Any] = dict(zip(self._inputs, inputs, strict=True))
@@ -68,7 +68,7 @@ class OnnxModule(nn.Module):
         self._check_batch(inputs, results)
         return results[0] if len(results) == 1 else results
 
-    def _tensor_at(self, place: Place) -> Any:
+    def _tensor_at(self, place: TensorSlot) -> Any:
         tensor = getattr(self.get_submodule(place.owner), place.attribute)
         return tensor.t() if place.swapped else tensor
 

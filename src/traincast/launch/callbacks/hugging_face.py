@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from traincast.curves.log_question import Asked
+from traincast.curves.log_question import LogQuestion
 from traincast.errors import MissingExtraError
 from traincast.launch.callbacks.guard import Tell, hook
 from traincast.launch.callbacks.reporter import Reporter, columns_of
@@ -31,7 +31,7 @@ class ForecastCallback(TrainerCallback):  # type: ignore[misc]  # transformers i
         every_s: float = 30.0,
         tell: Tell | None = None,
     ) -> None:
-        asked = Asked(target=target, metric=metric, split=split, usd_per_hour=usd_per_hour)
+        asked = LogQuestion(target=target, metric=metric, split=split, usd_per_hour=usd_per_hour)
         self._reporter = Reporter(path, asked, every_s=every_s, tell=tell)
         self.tell_user, self.is_off = self._reporter.tell_user, False
 

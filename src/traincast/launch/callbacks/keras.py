@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from traincast.curves.log_question import Asked
+from traincast.curves.log_question import LogQuestion
 from traincast.errors import InputError, MissingExtraError
 from traincast.launch.callbacks.guard import Tell, hook
 from traincast.launch.callbacks.reporter import Reporter, columns_of
@@ -42,7 +42,7 @@ class ForecastCallback(Callback):  # type: ignore[misc]  # keras is not read by 
         super().__init__()
         if not argument_checks.number("every_steps", every_steps) >= 1:
             raise InputError(f"A row is written every 1 step or more, not every {every_steps}.")
-        asked = Asked(target=target, metric=metric, split=split, usd_per_hour=usd_per_hour)
+        asked = LogQuestion(target=target, metric=metric, split=split, usd_per_hour=usd_per_hour)
         self._reporter = Reporter(path, asked, every_s=every_s, tell=tell)
         self.tell_user, self.is_off = self._reporter.tell_user, False
         self._every_steps = every_steps

@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from traincast.curves.log_question import Asked
+from traincast.curves.log_question import LogQuestion
 from traincast.errors import MissingExtraError
 from traincast.launch.callbacks.guard import Tell, hook
 from traincast.launch.callbacks.reporter import Reporter, columns_of
@@ -39,7 +39,7 @@ class ForecastCallback(_lightning.Callback):  # type: ignore[name-defined,misc] 
         tell: Tell | None = None,
     ) -> None:
         super().__init__()
-        asked = Asked(target=target, metric=metric, split=split, usd_per_hour=usd_per_hour)
+        asked = LogQuestion(target=target, metric=metric, split=split, usd_per_hour=usd_per_hour)
         self._reporter = Reporter(path, asked, every_s=every_s, tell=tell)
         self.tell_user, self.is_off = self._reporter.tell_user, False
         self._last_step = 0

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from traincast.curves.log_question import Asked
+from traincast.curves.log_question import LogQuestion
 from traincast.curves.status.status import status_of
 from traincast.curves.status.status_line import line_of
 from traincast.errors import InputError, TraincastError
@@ -20,7 +20,7 @@ from traincast.logs import argument_checks
 from traincast.logs.follow import LogFollower
 from traincast.logs.names import metric_of
 
-_NOTHING_ELSE = Asked()
+_NOTHING_ELSE = LogQuestion()
 _COLUMN_OF = {
     ("loss", "train"): "train_loss",
     ("accuracy", "train"): "train_acc",
@@ -61,7 +61,7 @@ class Reporter:
     def __init__(
         self,
         path: str | Path,
-        asked: Asked = _NOTHING_ELSE,
+        asked: LogQuestion = _NOTHING_ELSE,
         *,
         every_s: float = 30.0,
         tell: Tell | None = None,

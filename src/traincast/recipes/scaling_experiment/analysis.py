@@ -59,7 +59,7 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class SpeedupComparison:
     """All runs of one definition that have a run on one device to be compared with."""
 
     kind: Kind
@@ -69,11 +69,13 @@ class Comparison:
 
 def compare(
     settings: ScalingSettings, runs: Sequence[CellRun], kind: Kind, *, link_bytes_per_s: float | None = None
-) -> Comparison:
+) -> SpeedupComparison:
     """`link_bytes_per_s` is what the link should give; None: what one large message reached in the same run."""
     own = [run for run in runs if _fixed_batch(run, kind) in settings.batch_sizes]
     if not any(run.cell.n_devices == 1 for run in own):
-        return Comparison(kind=kind, rows=(), warnings=("No run on one device is done, so nothing can be compared.",))
+        return SpeedupComparison(
+            kind=kind, rows=(), warnings=("No run on one device is done, so nothing can be compared.",)
+        )
     rows, left_out = comparable([_epoch(run, kind) for run in own])
     kept = [run for run in own if _epoch(run, kind) in rows]
     split = analyse(rows, kept[0].n_parameters, bytes_per_parameter=_GRADIENT_BYTES.get(settings.precision, 4))
@@ -88,7 +90,7 @@ def compare(
         for run, point in zip(kept, split.points, strict=True)
     ]
     found.sort(key=lambda each: (each.batch_size, each.run.cell.n_devices))
-    return Comparison(kind=kind, rows=tuple(found), warnings=(*left_out, *split.warnings))
+    return SpeedupComparison(kind=kind, rows=tuple(found), warnings=(*left_out, *split.warnings))
 
 
 def measured_csv(runs: Sequence[CellRun]) -> str:

@@ -1,4 +1,4 @@
-"""Where uploads come in: each is received, then read, so many at once, and models and logs go to the shelf."""
+"""Where uploads come in: each is received, then read, so many at once, and what is readable is kept."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from traincast.errors import FileFormatError
 from traincast.web.arrivals import Arrivals
 from traincast.web.child import UPLOAD
 from traincast.web.clients import client_of
-from traincast.web.desk import Desk, Gate, GoneError
+from traincast.web.question_runner import Gate, GoneError, QuestionRunner
 from traincast.web.replies import Uploaded, UploadedLog
-from traincast.web.shelf import Shelf, Upload
+from traincast.web.stored_uploads import StoredUploads, Upload
 from traincast.web.uploads import continue_log, keep_log, plain_name, read_model
 
 if TYPE_CHECKING:
@@ -26,26 +26,26 @@ if TYPE_CHECKING:
     from traincast.web.questions import LogQuestion
 
 
-class Reception:
+class UploadIntake:
     """Who comes while all readers are busy waits, and after them nobody."""
 
-    def __init__(self, shelf: Shelf, desk: Desk, limits: Limits) -> None:
-        self._shelf, self._desk, self._limits = shelf, desk, limits
+    def __init__(self, stored: StoredUploads, runner: QuestionRunner, limits: Limits) -> None:
+        self._stored, self._runner, self._limits = stored, runner, limits
         self._arrivals = Arrivals(limits)
         self._gate = Gate(limits.n_readers, limits.n_readers_waiting)
 
     async def take_model(self, request: Request, name: str, options: dict[str, int]) -> Uploaded:
         async with self._received(request, name) as folder:
             found = await read_model(folder, name, options, self._limits)
-        key = self._shelf.put("upload", Upload(name, found.content))
-        await to_thread.run_sync(self._desk.expect_questions)
+        key = self._stored.put("upload", Upload(name, found.content))
+        await to_thread.run_sync(self._runner.expect_questions)
         return Uploaded(id=key, name=name, **found.told)
 
     async def take_log(self, request: Request, name: str, metric: str | None) -> UploadedLog:
         async with self._received(request, name) as folder:
             found = await keep_log(folder, name, metric, self._limits)
-        key = self._shelf.put("log", Upload(name, found.content))
-        await to_thread.run_sync(self._desk.expect_questions)
+        key = self._stored.put("log", Upload(name, found.content))
+        await to_thread.run_sync(self._runner.expect_questions)
         return UploadedLog(id=key, name=name, **found.told)
 
     async def continue_log(self, request: Request, asked: LogQuestion) -> bytes:

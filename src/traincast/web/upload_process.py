@@ -23,7 +23,7 @@ QUIET = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": 
 PROBLEM = b"problem"
 
 
-class Annex:
+class UploadProcess:
     """One worker that lives on between questions, so that it knows a model when it is asked about it again.
 
     It has limits on its memory, and a question that takes too long is its end; the next one finds a new worker.
@@ -46,9 +46,9 @@ class Annex:
         """The worker, which is started if there is none."""
         with self._lock:
             if self._process is None or self._process.poll() is not None:
-                folder = tempfile.mkdtemp(prefix="traincast-annex-")
+                folder = tempfile.mkdtemp(prefix="traincast-upload-")
                 self._process = subprocess.Popen(
-                    (sys.executable, "-m", "traincast.web.annex_worker", self._options),
+                    (sys.executable, "-m", "traincast.web.upload_process_main", self._options),
                     cwd=folder,
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,

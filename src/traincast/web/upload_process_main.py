@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Generic, TypeVar
 
 from traincast.errors import TraincastError
-from traincast.web.annex import PROBLEM
 from traincast.web.answers import ANSWERS, Given
 from traincast.web.child import limit_memory
 from traincast.web.frames import receive, send
 from traincast.web.questions import QUESTIONS, Question, target_of
-from traincast.web.shelf import zoo_model
+from traincast.web.stored_uploads import zoo_model
 from traincast.web.targets import aim_of
+from traincast.web.upload_process import PROBLEM
 
 if TYPE_CHECKING:
     from traincast.curves.status.status import Status

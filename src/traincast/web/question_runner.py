@@ -15,15 +15,15 @@ from anyio import CapacityLimiter, to_thread
 from starlette.exceptions import HTTPException
 
 from traincast.errors import BusyError
-from traincast.web.annex import Annex
 from traincast.web.answers import ANSWERS, Given
 from traincast.web.questions import target_of
-from traincast.web.shelf import Upload, is_upload, zoo_model
+from traincast.web.stored_uploads import Upload, is_upload, zoo_model
+from traincast.web.upload_process import UploadProcess
 
 if TYPE_CHECKING:
     from traincast.web.limits import Limits
     from traincast.web.questions import Question
-    from traincast.web.shelf import Shelf
+    from traincast.web.stored_uploads import StoredUploads
 
 
 class GoneError(HTTPException):
@@ -52,12 +52,12 @@ class Gate:
             self._n -= 1
 
 
-class Desk:
+class QuestionRunner:
     """Answers by name. Plans, and questions about uploads, have gates of their own, so that short ones pass."""
 
-    def __init__(self, shelf: Shelf, limits: Limits) -> None:
-        self._shelf = shelf
-        self._annex = Annex(limits)
+    def __init__(self, stored: StoredUploads, limits: Limits) -> None:
+        self._stored = stored
+        self._upload_process = UploadProcess(limits)
         self._gates = {way: Gate(limits.n_workers, limits.n_waiting) for way in Way}
         self._threads = CapacityLimiter(limits.n_workers * len(Way))
         self._kept = KeptAnswers(most=limits.kept_answers, most_bytes=limits.kept_answer_bytes)
@@ -80,17 +80,17 @@ class Desk:
 
     def expect_questions(self) -> None:
         """Somebody has uploaded something, and will ask about it."""
-        self._annex.start()
+        self._upload_process.start()
 
     def _work(self, what: str, asked: Question) -> bytes:
         return ANSWERS[what](asked, Given(trace=zoo_model(asked.model)))
 
     def _work_on_upload(self, what: str, asked: Question) -> bytes:
         target = target_of(asked)
-        model = self._shelf.find(asked.model).content if is_upload(asked.model) else b""
-        log = self._shelf.find(target.log) if target is not None else Upload("", b"")
+        model = self._stored.find(asked.model).content if is_upload(asked.model) else b""
+        log = self._stored.find(target.log) if target is not None else Upload("", b"")
         question = {"what": what, "asked": asked.model_dump(), "log_name": log.name}
-        return self._annex.answer(json.dumps(question).encode(), model, log.content)
+        return self._upload_process.answer(json.dumps(question).encode(), model, log.content)
 
 
 class Way(Enum):

@@ -28,7 +28,7 @@ class Upload:
     content: bytes
 
 
-class Shelf:
+class StoredUploads:
     """Uploads by an id that their content has: the same file has the same one."""
 
     def __init__(self, *, most: int, most_bytes: int) -> None:
@@ -65,7 +65,7 @@ class Shelf:
 
 
 def is_upload(model: str) -> bool:
-    """Whether a model is named by an id that the shelf has given."""
+    """Whether a model is named by an id that an upload was stored under."""
     return model.startswith("upload-")
 
 

@@ -90,7 +90,7 @@ def complexity_of(function: Function) -> int:
 
 def code_lines(text: str, tree: ast.AST) -> int:
     """Lines with anything on them but comments and docstrings."""
-    lines = set()
+    lines: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type not in _LAYOUT:
             lines.update(range(token.start[0], token.end[0] + 1))
@@ -124,10 +124,10 @@ def repeated_lists(sources: Sources) -> dict[tuple[str, str], int]:
                 where[names[start : start + _RUN]].append((path, function.name, start, names))
     longest: dict[tuple[str, str], int] = {}
     for places in where.values():
-        for i, (path, function, start, names) in enumerate(places):
-            for other_path, other, other_start, other_names in places[i + 1 :]:
+        for i, (path, name, start, names) in enumerate(places):
+            for other_path, other_name, other_start, other_names in places[i + 1 :]:
                 if path != other_path:
-                    pair = (f"{path}:{function}", f"{other_path}:{other}")
+                    pair = (f"{path}:{name}", f"{other_path}:{other_name}")
                     longest[pair] = max(longest.get(pair, 0), _shared(names[start:], other_names[other_start:]))
     return longest
 

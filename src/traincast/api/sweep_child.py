@@ -98,7 +98,7 @@ def _peak_bytes(device: str) -> int | None:
 def main(arguments: list[str]) -> None:
     import json
 
-    from traincast.measurement.orphans import end_with_parent
+    from traincast.child_process import end_with_parent
     from traincast.report.json_ import to_json
 
     end_with_parent()

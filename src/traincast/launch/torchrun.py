@@ -1,6 +1,6 @@
 """Starts processes with torchrun (`torch.distributed.run`) on this machine, and never leaves one behind.
 
-The workers end with this process, however it ends (see `measurement/orphans.py`; they call `end_with_launcher`).
+The workers end with this process, however it ends (see `child_process.py`; they call `end_with_launcher`).
 torchrun alone would not do: it puts every worker into a session of its own, where no signal to our group arrives.
 """
 
@@ -11,20 +11,19 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from traincast.child_process import end, end_with_parent, start_module
 from traincast.errors import InputError, MeasurementError, TraincastError
-from traincast.measurement.orphans import end_with_parent
 
 RESULT, PARTIAL, PROGRESS = "result.json", "partial.json", "progress.json"
 FOLDER_VARIABLE = "TRAINCAST_REPORT_FOLDER"
 _LOOK_S = 0.5
-# After the first sign that the run is over, until what is left is killed.
+# Closing the pipe ends the workers, and torchrun follows them: until one that does not is killed.
 _PATIENCE_S = 10.0
 _LONGEST = 300
 # In the summary that torchrun prints of a worker that ended by a signal.
@@ -48,22 +47,25 @@ def run_module(
     with tempfile.TemporaryDirectory(prefix="traincast-processes-") as name:
         folder = Path(name)
         log = folder / "torchrun.log"
-        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--max-restarts=0"]
-        command += [f"--nproc-per-node={n_processes}", "--module", module, *arguments]
+        command = ("torch.distributed.run", "--standalone", "--max-restarts=0", f"--nproc-per-node={n_processes}")
         environment = {**os.environ, "OMP_NUM_THREADS": str(n_threads), FOLDER_VARIABLE: name}
         with log.open("wb") as stream:
-            started = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=stream, stderr=subprocess.STDOUT, env=environment
+            started = start_module(
+                *(*command, "--module", module, *arguments),
+                own_session=False,
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+                env=environment,
             )
             try:
                 returned = _wait(started, folder / PROGRESS, on_progress)
             except KeyboardInterrupt:
-                _end(started)
+                end(started, patience_s=_PATIENCE_S)
                 if (folder / PARTIAL).is_file():
                     return json.loads((folder / PARTIAL).read_text(encoding="utf-8"))
                 raise
             finally:
-                _end(started)
+                end(started, patience_s=_PATIENCE_S)
         result = folder / RESULT
         if returned or not result.is_file():
             raise told_failure(folder, log.read_text(encoding="utf-8", errors="replace"), n_processes)
@@ -79,17 +81,6 @@ def _wait(torchrun: subprocess.Popen[bytes], told: Path, on_progress: Callable[[
             on_progress(*json.loads(told.read_text(encoding="utf-8")))
         time.sleep(0.0 if is_over else _LOOK_S)
     return torchrun.wait()
-
-
-def _end(torchrun: subprocess.Popen[bytes]) -> None:
-    """Closing the pipe ends the workers, torchrun follows them; one that does not is killed."""
-    if torchrun.stdin is not None:
-        torchrun.stdin.close()
-    try:
-        torchrun.wait(_PATIENCE_S)
-    except subprocess.TimeoutExpired:
-        torchrun.kill()
-        torchrun.wait()
 
 
 def report_result(result: dict[str, Any]) -> None:

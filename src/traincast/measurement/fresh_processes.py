@@ -11,10 +11,10 @@ import json
 import math
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from traincast.child_process import module_command
 from traincast.errors import InputError, MeasurementError
 from traincast.lognormal import P90_SDS
 from traincast.measurement.measured import Measurement
@@ -125,7 +125,7 @@ def _log_ratio(above: float, below: float) -> float:
 
 def _run(arguments: Sequence[str]) -> tuple[int, str, str]:
     """In a session of its own: Ctrl-C reaches us alone, is passed on once, and the process says what it has."""
-    command = [sys.executable, "-m", "traincast", "measure", *arguments, "--json"]
+    command = module_command("traincast", "measure", *arguments, "--json")
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:

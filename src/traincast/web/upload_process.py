@@ -6,13 +6,13 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import threading
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from traincast.child_process import end, start_module
 from traincast.errors import FileFormatError
 from traincast.web.frames import receive, send
 
@@ -47,14 +47,12 @@ class UploadProcess:
         with self._lock:
             if self._process is None or self._process.poll() is not None:
                 folder = tempfile.mkdtemp(prefix="traincast-upload-")
-                self._process = subprocess.Popen(
-                    (sys.executable, "-m", "traincast.web.upload_process_main", self._options),
+                self._process = start_module(
+                    *("traincast.web.upload_process_main", self._options),
                     cwd=folder,
-                    stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,
                     env=os.environ | QUIET,
-                    start_new_session=True,
                 )
                 self._end = weakref.finalize(self, _end, self._process, folder)
             return self._process
@@ -90,12 +88,5 @@ class UploadProcess:
 
 
 def _end(process: subprocess.Popen[bytes], folder: str) -> None:
-    process.kill()
-    process.wait()
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None:
-            try:
-                pipe.close()
-            except OSError:  # what was still to be written goes nowhere
-                continue
+    end(process)
     shutil.rmtree(folder, ignore_errors=True)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import signal
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from traincast.child_process import kill_session, module_command
 from traincast.errors import FileFormatError
 from traincast.web.child import PROBLEM, RESULT, TRACE, UPLOAD
 from traincast.web.upload_process import QUIET
@@ -65,7 +64,7 @@ async def _run_child(job: str, options: dict[str, Any], folder: Path, limits: Li
     """What the process has written; raises with its sentence where it has written one."""
     options |= {"memory_bytes": limits.reading_memory_bytes, "seconds": limits.reading_s}
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "traincast.web.child", job, json.dumps(options)),
+        *module_command("traincast.web.child", job, json.dumps(options)),
         cwd=folder,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
@@ -81,7 +80,7 @@ async def _run_child(job: str, options: dict[str, Any], folder: Path, limits: Li
         raise FileFormatError(f"'{name}' took longer than {limits.reading_s:g} s to read.") from error
     finally:
         if process.returncode is None:  # too slow, or whoever asked has gone
-            os.killpg(process.pid, signal.SIGKILL)
+            kill_session(process)
             await process.wait()
     if (folder / PROBLEM).is_file():
         sentence = _content(folder / PROBLEM, "The reason", limits.answer_bytes).decode(errors="replace")

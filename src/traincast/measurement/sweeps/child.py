@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from traincast.child_process import end, start_module
 
 _LONGEST = 300
 
@@ -35,17 +35,15 @@ def run_child(module: str, request: Mapping[str, Any]) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="traincast-") as folder:
         answer, errors = Path(folder, "answer.json"), Path(folder, "errors.txt")
         with errors.open("wb") as stream:
-            child = subprocess.Popen(
-                [sys.executable, "-m", module, json.dumps(request), str(answer)],
-                stdin=subprocess.PIPE,
+            child = start_module(
+                *(module, json.dumps(request), str(answer)),
                 stdout=stream,  # a user's own prints must not get into what we print
                 stderr=subprocess.STDOUT,
-                start_new_session=True,
             )
             try:
                 child.wait()
             finally:
-                _end(child)
+                end(child)
         return outcome_of(child.returncode, _read(answer), errors.read_text(errors="replace"))
 
 
@@ -68,16 +66,6 @@ def _read(path: Path) -> Mapping[str, Any] | None:
         answer: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return answer
     return None
-
-
-def _end(child: subprocess.Popen[bytes]) -> None:
-    """All of its session, so that nothing that it started stays behind."""
-    if child.poll() is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)
-        child.wait()
-    if child.stdin is not None:
-        child.stdin.close()
 
 
 def _signal_name(number: int) -> str:

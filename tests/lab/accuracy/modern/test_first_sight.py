@@ -15,7 +15,7 @@ from lab.accuracy.modern.sight_record import Record, appended, asked_of, read_re
 from traincast.errors import InputError
 from traincast.kernels.refit.modern.language_files import row_of
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 WHEN = {"commit": "abc1234", "date": "2026-11-18"}
 
 

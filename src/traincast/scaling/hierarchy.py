@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -253,19 +254,15 @@ def _flat_broadcast(n_bytes: Number, network: Network) -> Split:
     return _flow(network, network.n_devices - 1 - n_between, n_between, size, 0.0 * size)
 
 
-def _in_one_node(name: str) -> Algorithm:
+def _in_one_node(name: str, n_bytes: Number, network: Network) -> Split:
     """A flat algorithm of that name, for devices that all sit in one node."""
-
-    def reduce(n_bytes: Number, network: Network) -> Split:
-        if network.n_nodes > 1:
-            raise InputError(
-                f"The all-reduce '{name}' is known inside one node only, not over {network.n_nodes}: take "
-                f"{', '.join(_ALL_REDUCE)} or best."
-            )
-        inside = flat.all_reduce(n_bytes, network.n_devices, network.inside_port, algorithm=name)
-        return inside, Cost(*(np.zeros_like(part) for part in (inside.seconds, inside.bytes_sent, inside.n_messages)))
-
-    return reduce
+    if network.n_nodes > 1:
+        raise InputError(
+            f"The all-reduce '{name}' is known inside one node only, not over {network.n_nodes}: take "
+            f"{', '.join(_ALL_REDUCE)} or best."
+        )
+    inside = flat.all_reduce(n_bytes, network.n_devices, network.inside_port, algorithm=name)
+    return inside, Cost(*(np.zeros_like(part) for part in (inside.seconds, inside.bytes_sent, inside.n_messages)))
 
 
 _ALL_REDUCE: dict[str, Algorithm] = {
@@ -275,7 +272,7 @@ _ALL_REDUCE: dict[str, Algorithm] = {
 }
 _OF_NCCL = ("ring", "double-tree")
 _NCCL_LATENCY_S = 14e-6
-_IN_ONE_NODE = {name: _in_one_node(name) for name in flat.ALL_REDUCE if name not in _ALL_REDUCE}
+_IN_ONE_NODE = {name: partial(_in_one_node, name) for name in flat.ALL_REDUCE if name not in _ALL_REDUCE}
 _REDUCE_SCATTER: dict[str, Algorithm] = {
     "ring": lambda n_bytes, network: _flat_ring(n_bytes, network, 1, is_reducing=True),
     "hierarchical": _hierarchical_reduce_scatter,

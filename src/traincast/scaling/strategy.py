@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from traincast.errors import InputError, close_names
 from traincast.hardware.cluster import Cluster
-from traincast.hardware.link import Link
 from traincast.scaling.collectives import Wire
 from traincast.scaling.hierarchy import Network
 from traincast.scaling.local_step import LocalStep, ParallelStep
@@ -60,12 +59,10 @@ def find_strategy(text: str, *, algorithm: str = "nccl") -> Strategy:
 
 def network_of(cluster: Cluster) -> Network:
     """The links of the devices in use, at the rates that collectives reach."""
-    between = None if cluster.n_nodes == 1 or cluster.between is None else _wire(cluster.between)
-    return Network(_wire(cluster.inside), between, cluster.placement)
-
-
-def _wire(link: Link) -> Wire:
-    return Wire(link.latency_s, link.sustained_bytes_per_s)
+    is_joined = cluster.n_nodes > 1
+    links = (cluster.inside, cluster.between if is_joined else None)
+    inside, *between = (Wire(link.latency_s, link.sustained_bytes_per_s) for link in links if link is not None)
+    return Network(inside, between[0] if is_joined else None, cluster.placement)
 
 
 def parallel_step(

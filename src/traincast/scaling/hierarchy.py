@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -263,19 +264,15 @@ def _flat_broadcast(n_bytes: Number, network: Network) -> Split:
     return _flow(network, (network.n_devices - 1 - n_between, n_between), size, 0.0 * size)
 
 
-def _in_one_node(name: str, collective: flat.AllReduce) -> Algorithm:
+def _in_one_node(name: str, collective: flat.AllReduce, n_bytes: Number, network: Network) -> Split:
     """A flat algorithm of that name, for devices that all sit in one node."""
-
-    def reduce(n_bytes: Number, network: Network) -> Split:
-        if network.n_nodes > 1:
-            raise InputError(
-                f"The all-reduce '{name}' is known inside one node only, not over {network.n_nodes}: take "
-                f"{', '.join(_ALL_REDUCE)} or best."
-            )
-        inside = collective(n_bytes, network.n_devices, network.inside_port)
-        return inside, Cost(*(np.zeros_like(part) for part in (inside.seconds, inside.bytes_sent, inside.n_messages)))
-
-    return reduce
+    if network.n_nodes > 1:
+        raise InputError(
+            f"The all-reduce '{name}' is known inside one node only, not over {network.n_nodes}: take "
+            f"{', '.join(_ALL_REDUCE)} or best."
+        )
+    inside = collective(n_bytes, network.n_devices, network.inside_port)
+    return inside, Cost(*(np.zeros_like(part) for part in (inside.seconds, inside.bytes_sent, inside.n_messages)))
 
 
 _ALL_REDUCE: dict[str, Algorithm] = {
@@ -285,8 +282,10 @@ _ALL_REDUCE: dict[str, Algorithm] = {
 }
 _OF_NCCL = ("ring", "double-tree")
 _NCCL_LATENCY_S = 14e-6
-_IN_ONE_NODE = {name: _in_one_node(name, each) for name, each in flat.ALL_REDUCE.items() if name not in _ALL_REDUCE}
-_BY_SWITCH = {"switch": _in_one_node("switch", flat.switch_all_reduce)}
+_IN_ONE_NODE = {
+    name: partial(_in_one_node, name, each) for name, each in flat.ALL_REDUCE.items() if name not in _ALL_REDUCE
+}
+_BY_SWITCH = {"switch": partial(_in_one_node, "switch", flat.switch_all_reduce)}
 _REDUCE_SCATTER: dict[str, Algorithm] = {
     "ring": lambda n_bytes, network: _flat_ring(n_bytes, network, 1, is_reducing=True),
     "hierarchical": _hierarchical_reduce_scatter,

@@ -1,6 +1,7 @@
 """Tensor and pipeline parallelism: what is divided, what is sent, and how long a pipeline idles."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,19 +15,13 @@ from traincast.kernels.predictor import Traincast
 from traincast.kernels.timeline import step_timeline
 from traincast.scaling.blocks import activation_bytes, attention_outputs, is_divided_op, is_residual
 from traincast.scaling.collectives import Wire
+from traincast.scaling.groups import context_network, first_of, one_of_each, replica_network
 from traincast.scaling.hierarchy import Network
 from traincast.scaling.local_step import LocalStep
-from traincast.scaling.model_parallel import (
-    WHOLE,
-    ModelSplit,
-    divided_times,
-    held_fractions,
-    model_parallel,
-    replica_network,
-    stage_timeline,
-)
+from traincast.scaling.model_parallel import divided_times, held_fractions, model_parallel, stage_timeline
+from traincast.scaling.split import WHOLE, ModelSplit, Schedule, find_schedule
 from traincast.scaling.strategies import CALL_S
-from traincast.scaling.strategy import DDP, parallel_step
+from traincast.scaling.strategy import DDP, find_strategy, parallel_step, synchronous
 from traincast.trace.graph import Phase, StorageKind
 from traincast.trace.kinds import OpKind, op_kinds
 from traincast.trace.lowering.fuse import fuse
@@ -49,7 +44,7 @@ TIMES = Traincast().op_times(GPT2, A100, SIZES, precision="fp32")
 def stage(split, *, n_micro_steps=1):
     """The step of the fullest stage of GPT-2."""
     host, fraction = find_host("torch-eager"), split.stage_fraction(12)
-    times = divided_times(TIMES, GPT2, GPT2, tensor=split.tensor)
+    times = divided_times(TIMES, GPT2, GPT2, split)
     timeline = stage_timeline(step_timeline(GPT2, times, host, n_micro_steps=n_micro_steps), fraction)
     return LocalStep(
         graph=GPT2,
@@ -105,7 +100,9 @@ def test_the_fullest_stage_of_twelve_blocks(p, fraction):
 
 def test_products_are_divided_and_the_residual_stream_is_not():
     kinds = np.array(op_kinds(GPT2))
-    ratio = divided_times(TIMES, GPT2, GPT2, tensor=4).seconds[0] / np.where(TIMES.seconds[0] > 0, TIMES.seconds[0], 1)
+    ratio = divided_times(TIMES, GPT2, GPT2, ModelSplit(4, sequence=False)).seconds[0] / np.where(
+        TIMES.seconds[0] > 0, TIMES.seconds[0], 1
+    )
     timed = TIMES.seconds[0] > 0
     for kind in (OpKind.GEMM, OpKind.ATTENTION, OpKind.OPTIMIZER):
         assert (ratio[timed & (kinds == kind)] == 0.25).all()
@@ -146,8 +143,9 @@ def test_a_pipeline_of_four_fills_and_drains():
 
 
 def test_a_replica_that_spans_nodes_sends_between_them():
-    inside, between = (run(ModelSplit(2, 2), net).exposed_s for net in (network(4), network(2, 2)))
-    assert between - inside == pytest.approx(2 * 2 * (N_BYTES / 1e9 - N_BYTES / 100e9))  # 2 slots, 2 sends
+    split = ModelSplit(2, 2, sequence=False)  # both devices of a stage send all of it
+    inside, between = (run(split, net).exposed_s for net in (network(4), network(2, 2)))
+    assert between - inside == pytest.approx(2 * 2 * (2 * N_BYTES / 1e9 - N_BYTES / 100e9))  # 2 slots, 2 sends
 
 
 @pytest.mark.parametrize(
@@ -178,7 +176,7 @@ def test_an_undivided_model_is_data_parallelism_to_the_last_bit(placement):
     found, known = model_parallel(WHOLE, step, GPT2, net), parallel_step(DDP, step, net)
     for name in known.__dataclass_fields__:
         assert np.array_equal(getattr(found, name), getattr(known, name))
-    assert np.array_equal(divided_times(TIMES, GPT2, GPT2, tensor=1).seconds, TIMES.seconds)
+    assert np.array_equal(divided_times(TIMES, GPT2, GPT2, WHOLE).seconds, TIMES.seconds)
     assert stage_timeline(step.timeline, 1.0) is step.timeline
 
 
@@ -202,7 +200,7 @@ def test_more_latency_never_helps():
 
 
 def test_each_device_holds_its_part():
-    found = held_fractions(ModelSplit(2, 4), GPT2, 8)
+    found = held_fractions(ModelSplit(2, 4, sequence=False), GPT2, 8)
     kind = GPT2.storage_kind
     assert set(found[kind == StorageKind.WEIGHT]) == {1 / 8}
     assert set(found[kind == StorageKind.OPTIMIZER_STATE]) == {1 / 8}
@@ -219,3 +217,72 @@ def test_fewer_micro_batches_than_stages_hold_less():
 def test_gradients_are_those_that_the_device_has():
     step = stage(WHOLE)
     assert replace(step, held_fraction=0.25).gradients.total_bytes == pytest.approx(step.gradients.total_bytes / 4)
+
+
+def test_with_positions_divided_every_device_holds_half_of_each_activation():
+    found = held_fractions(ModelSplit(2), GPT2, 1)
+    assert set(found[GPT2.storage_kind == StorageKind.ACTIVATION]) == {0.5}
+    assert set(held_fractions(ModelSplit(context=4), GPT2, 1)[GPT2.storage_kind == StorageKind.ACTIVATION]) == {0.25}
+
+
+@pytest.mark.parametrize(
+    ("name", "idle_slots", "in_flight"),
+    [("1f1b", 3, 4), ("gpipe", 3, 16), ("interleaved:3", 1, 5), ("zero-bubble", 1, 4)],
+)
+def test_schedules_of_four_stages_and_sixteen_passes(name, idle_slots, in_flight):
+    schedule = find_schedule(name)
+    assert schedule.idle_slots(4) == pytest.approx(idle_slots)
+    assert schedule.n_in_flight(4, 16) == pytest.approx(in_flight)
+    assert ModelSplit(pipeline=4, schedule=schedule).bubble_fraction(16) == pytest.approx(
+        idle_slots / (16 + idle_slots)
+    )
+
+
+def test_pieces_are_sent_more_often():
+    split = ModelSplit(pipeline=4)
+    once, thrice = (
+        run(replace(split, schedule=schedule), network(4), n_micro_steps=4)
+        for schedule in (Schedule(), find_schedule("interleaved:3"))
+    )
+    gradients = once.bytes_sent - 4 * 2 * N_BYTES
+    assert thrice.bytes_sent - gradients == pytest.approx(3 * 4 * 2 * N_BYTES)
+    assert thrice.bubble_s == pytest.approx(once.bubble_s / 3)
+
+
+def test_a_ring_sends_its_keys_and_values_to_three_others_and_backward_twice_as_much_beside_them():
+    keys = 2 * N_BYTES * 12  # of twelve blocks, each as large as what attention writes
+    found = run(ModelSplit(context=4), network(4))
+    gradients = 1.5 * stage(WHOLE).gradients.total_bytes  # an all-reduce among those who share the sequence
+    assert found.bytes_sent == pytest.approx(3 * 3 * keys / 4 + gradients)
+    assert (found.exposed_s < found.communication_s).all()
+
+
+def test_ulysses_exchanges_queries_keys_values_and_outputs():
+    streams = 4 * N_BYTES * 12
+    found = run(ModelSplit(context=4, context_kind="ulysses"), network(4))
+    gradients = 1.5 * stage(WHOLE).gradients.total_bytes
+    assert found.bytes_sent == pytest.approx(2 * (3 / 4) * streams / 4 + gradients)
+
+
+def test_sharded_replicas_divide_their_part_of_the_update():
+    net, split = network(8), ModelSplit(tensor=2)
+    whole = model_parallel(split, stage(split), GPT2, net)
+    zero1 = partial(synchronous, find_strategy("zero1"))
+    sharded = model_parallel(split, stage(split), GPT2, net, data_parallel=zero1)
+    assert sharded.update_fraction == 1 / 4
+    assert sharded.optimizer_s == pytest.approx(whole.optimizer_s / 4)
+
+
+def test_hybrid_shards_are_gathered_inside_a_node_and_reduced_between_nodes():
+    net, step = network(4, 4), stage(WHOLE)
+    total = step.gradients.total_bytes
+    hybrid, sharded = (parallel_step(find_strategy(name), step, net) for name in ("hsdp:4", "fsdp"))
+    assert hybrid.bytes_sent == pytest.approx(3 * total * 3 / 4 + total / 4)  # the last: of a quarter, between two
+    assert sharded.bytes_sent == pytest.approx(3 * total * 7 / 8)
+    assert (hybrid.communication_s < sharded.communication_s).all()
+
+
+def test_a_device_with_others_in_its_node_has_its_part_of_the_port():
+    assert one_of_each(network(8, 8), 8).between.bytes_per_s == 1e9 / 8
+    assert first_of(network(8, 8), 8).placement == (8,)
+    assert context_network(network(8, 8), ModelSplit(tensor=2, context=8)).placement == (4, 4)

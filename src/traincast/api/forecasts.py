@@ -32,10 +32,12 @@ def forecast(model: o.Model, on: o.Place, batch_size: o.BatchSize, **options: Un
     `on` is a device name ("T4"), "4xT4" (one node), "2x4xT4@50Gb/s" (nodes x devices @ bandwidth of a node), a machine
     ("p3.16xlarge"), a cluster file (.toml), a Cluster, or "this-machine". `batch_size` is that of one update of all
     devices; with `accumulation_steps` it is shared by so many passes. `strategy` is "ddp", "dp", "mirrored", "ps:P",
-    "ps-async:P", "fsdp" or "zero1" to "zero3". `tensor_parallel` devices of a node share every block of a transformer,
-    `pipeline_parallel` stages its blocks (with "ddp"; its passes fill the stages). A price is per device. None for
-    precision and optimizer: as captured (zoo: fp32, sgd). `method` is "traincast", "roofline", "paleo" (with `ppp`, the
-    fraction of the peaks that it reaches) or "layerwise". `host` dispatches the ops: "torch-eager" (the default),
+    "ps-async:P", "fsdp", "zero1" to "zero3" or "hsdp:N" (sharded over N devices, with copies beyond). With "ddp" or a
+    sharded one, `tensor_parallel` devices of a node share every block of a transformer, `pipeline_parallel` stages its
+    blocks (its passes fill the stages, in the order `pipeline_schedule`), and `context_parallel` devices every sequence
+    (`context_kind` "ring" or "ulysses"). A price is per device. None for precision
+    and optimizer: as captured (zoo: fp32, sgd). `method` is "traincast", "roofline", "paleo" (with `ppp`, the fraction
+    of the peaks that it reaches) or "layerwise". `host` dispatches the ops: "torch-eager" (the default),
     "tf1-session", "tf2-keras" or "this-machine". `input_samples_per_s` is what the data loader can deliver. `devices`
     is a file with devices of your own. `region` or `grid_g_per_kwh`, and `pue`, are for CO2; without them the region of
     the machine's price counts. `curve` is the log of an earlier run of the same model and data, `target` what its

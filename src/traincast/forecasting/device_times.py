@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from functools import partial
 
 import numpy as np
 
@@ -12,10 +13,12 @@ from traincast.forecasting.spread import step_log_sd
 from traincast.kernels.method import OpTimes
 from traincast.kernels.timeline import StepTimeline, step_timeline
 from traincast.scaling.local_step import LocalStep
-from traincast.scaling.model_parallel import WHOLE, divided_times, model_parallel, stage_timeline
+from traincast.scaling.model_parallel import divided_times, model_parallel, stage_timeline
+from traincast.scaling.split import WHOLE
 from traincast.scaling.strategies import alone
-from traincast.scaling.strategy import network_of, parallel_step
+from traincast.scaling.strategy import network_of, parallel_step, synchronous
 from traincast.trace.graph import Floats, Graph, Ints, Phase
+from traincast.trace.kinds import OpKind, op_kinds
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
@@ -34,7 +37,7 @@ def device_times(question: Question, micro_batch_sizes: Ints) -> DeviceTimes:
     sizes = micro_batch_sizes if len(micro_batch_sizes) == 1 else np.unique(micro_batch_sizes)
     times = method.op_times(graph, question.device, sizes, precision=question.settings.precision)
     if question.tensor_parallel > 1:
-        times = divided_times(times, graph, question.graph, tensor=question.tensor_parallel)
+        times = divided_times(times, graph, question.graph, question.split)
     timeline = step_timeline(
         graph,
         times,
@@ -63,11 +66,18 @@ def steps_at(known: DeviceTimes, question: Question, batch_sizes: Ints) -> Devic
         n_micro_steps=question.accumulation_steps,
         can_overlap=question.device.kind != "cpu",
         held_fraction=held_fraction,
+        attention_s=_attention_s(known, micro) if split.context > 1 else 0.0,
     )
     if question.cluster is None:
         parallel = alone(step)
     elif split != WHOLE:
-        parallel = model_parallel(split, step, question.graph, network_of(question.cluster))
+        parallel = model_parallel(
+            split,
+            step,
+            question.graph,
+            network_of(question.cluster),
+            data_parallel=partial(synchronous, question.strategy),
+        )
     else:
         parallel = parallel_step(
             question.strategy,
@@ -98,6 +108,13 @@ def op_shares(known: DeviceTimes, question: Question) -> Floats:
     is_update = known.graph.op_phase == Phase.OPTIMIZER
     shares: Floats = np.where(is_update, parallel.update_fraction, float(question.accumulation_steps))
     return question.stage_fraction * shares
+
+
+def _attention_s(known: DeviceTimes, micro_batch_sizes: Ints) -> Floats:
+    """Of all attention of one pass."""
+    is_attention = np.array([kind == OpKind.ATTENTION for kind in op_kinds(known.graph)], dtype=bool)
+    rows = np.searchsorted(known.micro_batch_sizes, micro_batch_sizes)
+    return known.times.seconds[rows][:, is_attention].sum(axis=1)
 
 
 def _at(known: DeviceTimes, micro_batch_sizes: Ints) -> StepTimeline:

@@ -24,7 +24,7 @@ from traincast.hardware.grid import Grid, grid_named
 from traincast.lognormal import p90_factor
 from traincast.memory.overhead import reported_bytes
 from traincast.scaling.held_memory import held_bytes_change
-from traincast.scaling.model_parallel import WHOLE
+from traincast.scaling.split import WHOLE
 from traincast.trace.flop import op_flop
 from traincast.trace.traffic import op_bytes
 from traincast.units import show_bytes, show_duration, show_ratio, show_usd
@@ -42,6 +42,10 @@ PARTS = (
 )
 NO_LENGTH = "Total time and cost need the number of samples per epoch."
 _EXACT = ("peak_memory_bytes", "covered_flop_fraction")
+_SPLIT = (
+    "Tensor, pipeline and context parallelism are modelled without a number fitted to measured runs: the interval does "
+    "not cover what the model leaves out."
+)
 _COMPILED = (
     "Compiled steps have the kernels that PyTorch's Inductor plans in its default mode; measured runs have checked "
     "them in inference on one GPU only."
@@ -283,6 +287,9 @@ class Forecast:
             "strategy": question.strategy.name if question.n_devices > 1 else None,
             "tensor_parallel": question.tensor_parallel,
             "pipeline_parallel": question.pipeline_parallel,
+            "pipeline_schedule": question.split.schedule.name,
+            "context_parallel": question.context_parallel,
+            "context_kind": question.context_kind,
             "batch_size": self.batch_size,
             "batch_size_per_device": question.micro_batch_size * question.accumulation_steps,
             "accumulation_steps": question.accumulation_steps,
@@ -376,7 +383,7 @@ def _without_effect(question: Question, *, has_traffic: bool) -> list[str]:
 
 
 def _split_warnings(question: Question) -> list[str]:
-    found = ["Tensor and pipeline parallelism are modelled, but not yet checked against measurements."]
+    found = [_SPLIT]
     n_passes, n_stages = question.accumulation_steps, question.pipeline_parallel
     if n_passes < n_stages:
         idle = question.split.bubble_fraction(n_passes)

@@ -14,7 +14,7 @@ from traincast.hardware.host import Host
 from traincast.kernels.method import Method
 from traincast.kernels.predictor import Traincast
 from traincast.scaling.blocks import attention_outputs
-from traincast.scaling.model_parallel import ModelSplit, check_devices, check_model
+from traincast.scaling.split import ModelSplit, check_devices, check_kind, check_model, find_schedule
 from traincast.scaling.strategy import DDP, Strategy
 from traincast.trace.check import check_batch_size
 from traincast.trace.graph import Graph
@@ -48,6 +48,9 @@ class Question:
     strategy: Strategy = DDP
     tensor_parallel: int = 1  # devices that share every block of a transformer
     pipeline_parallel: int = 1  # stages that share its blocks
+    context_parallel: int = 1  # devices that share every sequence
+    context_kind: str = "ring"
+    pipeline_schedule: str = "1f1b"
     n_samples: int | None = None
     n_epochs: int = 1
     input_samples_per_s: float | None = None
@@ -83,14 +86,25 @@ class Question:
     def _check_split(self) -> None:
         _check_count("tensor_parallel", self.tensor_parallel)
         _check_count("pipeline_parallel", self.pipeline_parallel)
+        _check_count("context_parallel", self.context_parallel)
+        self._check_shards()
         if self.split.n_devices == 1:
             return
-        if self.strategy.kind != "ddp":
+        if self.strategy.kind not in ("ddp", "sharded"):
             raise InputError(
-                f"Tensor and pipeline parallelism go with the strategy 'ddp' only, not with '{self.strategy.name}'."
+                "Tensor, pipeline and context parallelism go with ddp, zero1 to zero3, fsdp and hsdp:N, not with the "
+                f"strategy '{self.strategy.name}'."
             )
         check_devices(self.split, self.cluster)
         check_model(self.split, self.graph, self.trace.name)
+
+    def _check_shards(self) -> None:
+        n_shards = self.strategy.n_shards
+        if n_shards and self.n_peers % n_shards:
+            raise InputError(
+                f"The strategy '{self.strategy.name}' needs groups of {n_shards} devices with the same weights, and "
+                f"there are {self.n_peers}: choose a number that divides {self.n_peers}."
+            )
 
     @property
     def n_devices(self) -> int:
@@ -99,7 +113,13 @@ class Question:
     @cached_property
     def split(self) -> ModelSplit:
         """How one replica of the model is divided among devices."""
-        return ModelSplit(self.tensor_parallel, self.pipeline_parallel)
+        return ModelSplit(
+            tensor=self.tensor_parallel,
+            pipeline=self.pipeline_parallel,
+            context=self.context_parallel,
+            context_kind=check_kind(self.context_kind),
+            schedule=find_schedule(self.pipeline_schedule),
+        )
 
     @property
     def stage_fraction(self) -> float:
@@ -115,6 +135,11 @@ class Question:
     def n_replicas(self) -> int:
         """Copies of the model that share the batch: one a device, unless several devices share a copy."""
         return self.n_devices // self.split.n_devices
+
+    @property
+    def n_peers(self) -> int:
+        """Devices that have the same part of the weights and reduce its gradients: of all replicas and contexts."""
+        return self.n_replicas * self.context_parallel
 
     @property
     def place(self) -> str:

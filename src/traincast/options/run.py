@@ -84,7 +84,7 @@ NTokens = Annotated[
 Strategy = Annotated[
     str,
     Option(
-        help="How devices share the work: ddp, dp, mirrored, ps:P, ps-async:P, fsdp, zero1, zero2 or zero3.",
+        help="How devices share the work: ddp, dp, mirrored, ps:P, ps-async:P, fsdp, hsdp:N, zero1, zero2 or zero3.",
         default="ddp",
         choices_on_page=STRATEGIES_OF_THE_PAGE,
         job="cluster.strategy",
@@ -108,6 +108,34 @@ PipelineParallel = Annotated[
         at_least=1,
         is_on_page=False,
         job="cluster.pipeline_parallel",
+    ),
+]
+ContextParallel = Annotated[
+    int,
+    Option(
+        help="Devices that share every sequence, each with its part of the positions.",
+        default=1,
+        at_least=1,
+        is_on_page=False,
+        job="cluster.context_parallel",
+    ),
+]
+ContextKind = Annotated[
+    str,
+    Option(
+        help="How those exchange keys and values: ring or ulysses.",
+        default="ring",
+        is_on_page=False,
+        job="cluster.context_kind",
+    ),
+]
+PipelineSchedule = Annotated[
+    str,
+    Option(
+        help="Order of a pipeline's passes: 1f1b, gpipe, interleaved:V or zero-bubble.",
+        default="1f1b",
+        is_on_page=False,
+        job="cluster.pipeline_schedule",
     ),
 ]
 PriceUsdPerHour = Annotated[
@@ -230,6 +258,9 @@ class PlacedOptions(RunOptions, total=False):
     strategy: Strategy
     tensor_parallel: TensorParallel
     pipeline_parallel: PipelineParallel
+    context_parallel: ContextParallel
+    context_kind: ContextKind
+    pipeline_schedule: PipelineSchedule
 
 
 class ForecastOptions(PlacedOptions, BesideOptions, total=False):

@@ -27,7 +27,7 @@ from traincast.planning.gain import (
     gain_of,
 )
 from traincast.planning.what_if import Found, LeftOut, WhatIf
-from traincast.scaling.model_parallel import WHOLE
+from traincast.scaling.split import WHOLE
 from traincast.trace.kinds import OpKind, op_kinds
 from traincast.trace.lowering.fuse import fuse_update
 

@@ -6,6 +6,8 @@ writes has the size of the *residual stream* (samples x positions x width), whic
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,6 +15,9 @@ from traincast.trace.graph import Floats, Graph, Ints, Phase, StorageKind
 from traincast.trace.kinds import OpKind, op_kinds
 from traincast.trace.once import once_per_graph
 from traincast.trace.traffic import tensor_bytes
+
+if TYPE_CHECKING:
+    from traincast.scaling.split import ModelSplit
 
 Flags = NDArray[np.bool_]
 
@@ -46,6 +51,21 @@ def activation_bytes(graph: Graph, batch_sizes: Ints) -> Floats:
     return tensor_bytes(graph, batch_sizes)[:, attention_outputs(graph)].astype(np.float64)
 
 
+def key_value_bytes(graph: Graph, batch_sizes: Ints) -> Floats:
+    """Of keys and values together at every block: one row a batch size, one column a block.
+
+    Where attention is not one op, they are as large as what it writes.
+    """
+    kinds, sizes = op_kinds(graph), tensor_bytes(graph, batch_sizes).astype(np.float64)
+    rows = graph.op_inputs.rows()
+    fused = [
+        rows[op] for op in range(graph.n_ops) if kinds[op] == OpKind.ATTENTION and graph.op_phase[op] == Phase.FORWARD
+    ]
+    if not fused:
+        return 2 * activation_bytes(graph, batch_sizes)
+    return np.stack([sizes[:, inputs[1]] + sizes[:, inputs[2]] for inputs in fused], axis=1)
+
+
 def is_divided_op(graph: Graph, residual: Flags) -> Flags:
     """Ops whose work tensor parallelism shares: products, attention, softmax, tables, the update, and what runs on
     tensors of another size than the residual stream. `residual` has one entry a tensor.
@@ -67,18 +87,20 @@ def is_residual(graph: Graph, blocks: Ints) -> Flags:
     return (sizes[:, :, None] == sizes[:, None, np.unique(blocks)]).all(axis=0).any(axis=1)
 
 
-def storage_fraction(graph: Graph, residual: Flags, *, tensor: int, stage: float, n_in_flight: int) -> Floats:
+def storage_fraction(graph: Graph, residual: Flags, split: ModelSplit, *, stage: float, n_in_flight: float) -> Floats:
     """What one device holds of each storage, in parts of the whole.
 
-    Weights, gradients and the optimizer's state are divided by both kinds of parallelism. Activations of the size of
-    the residual stream are whole on every device of a tensor-parallel group, the others divided; a stage holds those of
-    its own blocks for as many micro-batches as are under way. Temporaries are of one op, divided or not.
+    Weights, gradients and the optimizer's state are divided by tensor and pipeline parallelism. Activations are divided
+    by tensor and context parallelism; those of the size of the residual stream are whole on every device of a
+    tensor-parallel group, unless positions are divided there too. A stage holds those of its own blocks for as many
+    micro-batches as are under way. Temporaries are of one op, divided or not.
     """
     kind = graph.storage_kind
-    by_tensor = np.where(residual[graph.storage_owner], 1.0, 1.0 / tensor)
-    found = np.where(kind == StorageKind.ACTIVATION, by_tensor * stage * n_in_flight, 1.0)
-    found = np.where(kind == StorageKind.TEMPORARY, by_tensor, found)
-    return np.where(np.isin(kind, _STATE), stage / tensor, found)
+    whole = 1.0 / split.tensor if split.sequence else 1.0
+    of_pass = np.where(residual[graph.storage_owner], whole, 1.0 / split.tensor) / split.context
+    fraction = np.where(kind == StorageKind.ACTIVATION, of_pass * stage * n_in_flight, 1.0)
+    fraction = np.where(kind == StorageKind.TEMPORARY, of_pass, fraction)
+    return np.where(np.isin(kind, _STATE), stage / split.tensor, fraction)
 
 
 def _largest_tensor(graph: Graph) -> Ints:

@@ -16,7 +16,10 @@ from traincast.trace.traffic import tensor_bytes
 
 
 def held_bytes_change(strategy: Strategy, graph: Graph, n_devices: int) -> int:
-    """Bytes that a device holds beyond those of the same step alone; below 0 where it holds less."""
+    """Bytes that a device holds beyond those of the same step alone; below 0 where it holds less.
+
+    `n_devices` have the same weights. Where several share a replica, each has its part of this.
+    """
     gradients = gradients_of(graph)
     if n_devices == 1 and strategy.kind not in ("ps", "ps-async"):
         return 0
@@ -33,7 +36,8 @@ def held_bytes_change(strategy: Strategy, graph: Graph, n_devices: int) -> int:
     if strategy.stage >= 3:
         sharded += _bytes_of(graph, StorageKind.WEIGHT)
         gathered = 2 * int(buckets_of(gradients).bytes.max(initial=0.0))
-    return gathered - sharded * (n_devices - 1) // n_devices
+    n_shards = strategy.n_shards or n_devices
+    return gathered - sharded * (n_shards - 1) // n_shards
 
 
 def _bytes_of(graph: Graph, kind: StorageKind) -> int:

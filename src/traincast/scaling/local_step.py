@@ -25,6 +25,7 @@ class LocalStep:
     n_micro_steps: int = 1
     can_overlap: bool = True  # what reduces gradients does not take the compute of backward away
     held_fraction: float = 1.0  # of the model's weights that the device has; below 1 where several share a replica
+    attention_s: Floats | float = 0.0  # of one pass, in which context parallelism hides what it sends
 
     @property
     def gradients(self) -> Gradients:

@@ -1,101 +1,83 @@
-"""One replica of a transformer on several devices: tensor and pipeline parallelism as Megatron-LM has them.
+"""One replica of a transformer on several devices: tensor, pipeline and context parallelism.
 
 Tensor parallelism (Shoeybi et al., "Megatron-LM", 2019): t devices of a node share every block. Their products take 1/t
-of the time, and each block all-reduces its activations twice in forward and twice in backward; nothing hides that.
+of the time, and each block sums its activations twice in forward and twice in backward; nothing hides that. With
+sequence parallelism (Korthikanti et al., 2022) a sum is a reduce-scatter and an all-gather, and norms and additions are
+divided as well.
 
 Pipeline parallelism (Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using
-Megatron-LM", 2021; 1F1B without interleaving): p stages have consecutive blocks. With m micro-batches a step lasts
-m + p - 1 slots, each a forward and backward pass of the fullest stage and a send of activations each way, which the
-schedule waits for. The share (p - 1) / (m + p - 1) is idle: the bubble.
+Megatron-LM", 2021): p stages have consecutive blocks. With m micro-batches a step lasts m slots and those that are idle
+(`split.Schedule`); a slot is a forward and backward pass of the fullest stage and a send of activations each way for
+each of its pieces, which the schedule waits for.
 
-Devices are numbered node by node: those of a tensor-parallel group first, then stages, then replicas. Checked against
-no measurement; docs/model_parallel.md says what is left out.
+Context parallelism: each of c devices has 1/c of the positions. Ring attention (Liu et al., 2023) passes keys and
+values around while attention works on those that have come; DeepSpeed-Ulysses (Jacobs et al., 2023) exchanges heads for
+positions before attention and back after it.
+
+docs/model_parallel.md says how far this was checked and what is left out.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from traincast.errors import InputError
-from traincast.hardware.cluster import Cluster
 from traincast.kernels.method import OpTimes
 from traincast.kernels.timeline import StepTimeline
 from traincast.scaling import collectives
-from traincast.scaling.blocks import activation_bytes, attention_outputs, is_divided_op, is_residual, storage_fraction
-from traincast.scaling.hierarchy import Network, all_reduce
+from traincast.scaling.blocks import (
+    activation_bytes,
+    attention_outputs,
+    is_divided_op,
+    is_residual,
+    key_value_bytes,
+    storage_fraction,
+)
+from traincast.scaling.groups import context_network, replica_network, tensor_network
+from traincast.scaling.hierarchy import Network, all_gather, all_reduce, reduce_scatter
 from traincast.scaling.local_step import LocalStep, ParallelStep
+from traincast.scaling.split import ModelSplit
 from traincast.scaling.stragglers import SPREAD, waiting_s
 from traincast.scaling.strategies import CALL_S, ddp
-from traincast.trace.graph import Floats, Graph, Phase
+from traincast.trace.graph import Floats, Graph, Ints, Phase
 
-REDUCES_A_PASS = 2  # all-reduces of a block, forward and backward each
+SUMS_A_PASS = 2  # of a block's activations, forward and backward each
+_EXCHANGES_A_PASS = 4  # all-to-alls of a block: query, key, value, and what attention writes
 
-
-@dataclass(frozen=True, slots=True)
-class ModelSplit:
-    """How many devices share a replica: `tensor` those of each block, `pipeline` stages."""
-
-    tensor: int = 1
-    pipeline: int = 1
-
-    @property
-    def n_devices(self) -> int:
-        """Of one replica."""
-        return self.tensor * self.pipeline
-
-    def n_slots(self, n_micro_batches: int) -> int:
-        return n_micro_batches + self.pipeline - 1
-
-    def bubble_fraction(self, n_micro_batches: int) -> float:
-        """Share of the passes' time in which a stage has nothing to do."""
-        return (self.pipeline - 1) / self.n_slots(n_micro_batches)
-
-    def stage_fraction(self, n_blocks: int) -> float:
-        """What the fullest stage has of the blocks; embedding and head are taken to be spread like them."""
-        return -(-n_blocks // self.pipeline) / n_blocks if self.pipeline > 1 else 1.0
+DataParallel = Callable[[LocalStep, Network], ParallelStep]
 
 
-WHOLE = ModelSplit()
+@dataclass(frozen=True, eq=False, slots=True)
+class Traffic:
+    """Of one micro-batch in one stage: seconds that nothing hides, seconds on the links, and bytes sent."""
 
+    exposed_s: Floats
+    seconds: Floats
+    bytes_sent: Floats
 
-def check_devices(split: ModelSplit, cluster: Cluster | None) -> None:
-    """Groups must come out even, and a tensor-parallel group stays inside a node."""
-    n_devices = 1 if cluster is None else cluster.n_devices
-    if n_devices % split.n_devices:
-        raise InputError(
-            f"tensor_parallel {split.tensor} x pipeline_parallel {split.pipeline} = {split.n_devices} devices a "
-            f"replica, which does not divide {n_devices:,}: choose a number of devices that {split.n_devices} divides."
-        )
-    if cluster is not None and any(n % split.tensor for n in cluster.placement):
-        raise InputError(
-            f"tensor_parallel {split.tensor} needs groups inside a node, and {cluster.name} has nodes of "
-            f"{', '.join(str(n) for n in dict.fromkeys(cluster.placement))} devices: choose a number that divides them."
+    def __add__(self, other: Traffic) -> Traffic:
+        return Traffic(
+            self.exposed_s + other.exposed_s, self.seconds + other.seconds, self.bytes_sent + other.bytes_sent
         )
 
 
-def check_model(split: ModelSplit, graph: Graph, model: str) -> None:
-    """Blocks are what is divided."""
-    n_blocks = len(attention_outputs(graph))
-    if not n_blocks:
-        raise InputError(
-            f"Tensor and pipeline parallelism are for transformers, and {model} has no attention: leave "
-            "tensor_parallel and pipeline_parallel at 1."
-        )
-    if split.pipeline > n_blocks:
-        raise InputError(
-            f"pipeline_parallel {split.pipeline} leaves stages without a block: {model} has {n_blocks} blocks."
-        )
-
-
-def divided_times(times: OpTimes, graph: Graph, blocks_graph: Graph, *, tensor: int) -> OpTimes:
-    """Op times of one device of a tensor-parallel group. Kernels of a smaller problem are taken to be as efficient.
+def divided_times(times: OpTimes, graph: Graph, blocks_graph: Graph, split: ModelSplit) -> OpTimes:
+    """Op times of one device of those that share a stage. Kernels of a smaller problem are taken to be as efficient.
 
     Blocks are found in `blocks_graph`, the step before a compiler joined its ops; tensors have the same numbers.
     """
-    residual = is_residual(graph, attention_outputs(blocks_graph))
-    share = np.where(is_divided_op(graph, residual), 1.0 / tensor, 1.0)
+    if split.tensor == split.context == 1:
+        return times
+    is_update = graph.op_phase == Phase.OPTIMIZER
+    by_context = np.where(is_update, 1.0, 1.0 / split.context)
+    if split.sequence:
+        by_tensor = np.full(graph.n_ops, 1.0 / split.tensor)
+    else:
+        residual = is_residual(graph, attention_outputs(blocks_graph))
+        by_tensor = np.where(is_divided_op(graph, residual), 1.0 / split.tensor, 1.0)
+    share = by_context * by_tensor
     return replace(times, seconds=times.seconds * share, compute_s=times.compute_s * share)
 
 
@@ -107,66 +89,106 @@ def stage_timeline(timeline: StepTimeline, fraction: float) -> StepTimeline:
     return replace(timeline, **{name: fraction * getattr(timeline, name) for name in names})
 
 
-def replica_network(network: Network, split: ModelSplit) -> Network:
-    """Where the peers of one device sit, one in each replica.
-
-    The port of a node is shared by all groups of peers that have a member in it.
-    """
-    node_of = np.repeat(np.arange(network.n_nodes), network.placement)[:: split.n_devices]
-    placement = tuple(np.unique(node_of, return_counts=True)[1].tolist())
-    n_groups = min(split.n_devices, network.n_inside)
-    between = network.between
-    if between is not None:
-        between = replace(between, bytes_per_s=np.asarray(between.bytes_per_s) / n_groups)
-    return replace(network, between=between, placement=placement)
-
-
 def model_parallel(
-    split: ModelSplit, step: LocalStep, blocks_graph: Graph, network: Network, *, spread: float = SPREAD
+    split: ModelSplit,
+    step: LocalStep,
+    blocks_graph: Graph,
+    network: Network,
+    *,
+    data_parallel: DataParallel = ddp,
+    spread: float = SPREAD,
 ) -> ParallelStep:
     """The step of all devices, with `step` that of the fullest stage (`divided_times`, `stage_timeline`)."""
-    reduced = ddp(step, replica_network(network, split))
-    sizes = activation_bytes(blocks_graph, step.batch_sizes)
+    reduced = data_parallel(step, replica_network(network, split))
+    sizes = activation_bytes(blocks_graph, step.batch_sizes) / split.context
     n_passes = 2 if (step.graph.op_phase == Phase.BACKWARD).any() else 1
-    in_blocks = _in_blocks(split, sizes, network, n_passes)
-    sends = _sends(split, sizes, network, n_passes)
-    own_s, own_bytes = in_blocks[0] + sends[0], in_blocks[1] + sends[1]
+    own = _sums(split, sizes, network, n_passes) + _sends(split, sizes, network, n_passes)
+    own += _contexts(split, step, blocks_graph, network, n_passes)
     m, n_slots = step.n_micro_steps, split.n_slots(step.n_micro_steps)
     idle = n_slots / m
-    found = replace(
+    parallel = replace(
         reduced,
         bubble_s=(reduced.forward_s + reduced.loss_s + reduced.backward_s) * (idle - 1),
         forward_s=reduced.forward_s * idle,
         loss_s=reduced.loss_s * idle,
         backward_s=reduced.backward_s * idle,
-        exposed_s=reduced.exposed_s + n_slots * own_s,
-        communication_s=reduced.communication_s + m * own_s,
-        bytes_sent=reduced.bytes_sent + m * own_bytes,
+        exposed_s=reduced.exposed_s + n_slots * own.exposed_s,
+        communication_s=reduced.communication_s + m * own.seconds,
+        bytes_sent=reduced.bytes_sent + m * own.bytes_sent,
     )
-    waited_s = waiting_s(network.n_devices, found.compute_s, spread)
-    return replace(found, exposed_s=found.exposed_s + waited_s)
+    waited_s = waiting_s(network.n_devices, parallel.compute_s, spread)
+    return replace(parallel, exposed_s=parallel.exposed_s + waited_s)
 
 
-def _in_blocks(split: ModelSplit, sizes: Floats, network: Network, n_passes: int) -> tuple[Floats, Floats]:
-    """Seconds and bytes of the all-reduces of one micro-batch in one stage."""
+def _sums(split: ModelSplit, sizes: Floats, network: Network, n_passes: int) -> Traffic:
+    """The activations that a tensor-parallel group adds up."""
     if split.tensor == 1:
-        return np.zeros(len(sizes)), np.zeros(len(sizes))
-    group = replace(network, between=None, placement=(split.tensor,))
-    cost = all_reduce(sizes, group, "nccl")
-    times = n_passes * REDUCES_A_PASS * split.stage_fraction(sizes.shape[1])
-    return times * (cost.seconds + CALL_S).sum(axis=1), times * cost.inside.bytes_sent.sum(axis=1)
+        return _no_traffic(sizes)
+    group = tensor_network(network, split)
+    parts = (
+        (reduce_scatter(sizes, group), all_gather(sizes, group))
+        if split.sequence
+        else (all_reduce(sizes, group, "nccl"),)
+    )
+    times = n_passes * SUMS_A_PASS * split.stage_fraction(sizes.shape[1])
+    seconds = times * sum((part.seconds + CALL_S).sum(axis=1) for part in parts)
+    return Traffic(seconds, seconds, times * sum(part.inside.bytes_sent.sum(axis=1) for part in parts))
 
 
-def _sends(split: ModelSplit, sizes: Floats, network: Network, n_passes: int) -> tuple[Floats, Floats]:
-    """Seconds and bytes of a micro-batch's activations on their way to the next stage, and of gradients back.
+def _sends(split: ModelSplit, sizes: Floats, network: Network, n_passes: int) -> Traffic:
+    """Activations on their way to the next stage, and gradients back, for every piece of the model that a stage has.
 
-    All stages send at once, so the slowest way counts: between nodes wherever a replica does not fit into one.
+    All stages send at once, so the slowest way counts: between nodes wherever a replica does not fit into one. With
+    sequence parallelism each device of a tensor-parallel group sends its own part.
     """
     if split.pipeline == 1:
-        return np.zeros(len(sizes)), np.zeros(len(sizes))
+        return _no_traffic(sizes)
     fits_inside = all(n % split.n_devices == 0 for n in network.placement)
-    cost = collectives.send(sizes.max(axis=1), network.inside_port if fits_inside else network.node_port)
-    return n_passes * (cost.seconds + CALL_S), n_passes * cost.bytes_sent
+    part = sizes.max(axis=1) / (split.tensor if split.sequence else 1)
+    port = network.inside_port
+    if not fits_inside:  # all devices of a node send through its one port
+        port = replace(
+            network.node_port, bytes_per_s=np.asarray(network.node_port.bytes_per_s) / _senders(split, network)
+        )
+    cost = collectives.send(part, port)
+    times = n_passes * split.schedule.n_pieces
+    return Traffic(times * (cost.seconds + CALL_S), times * (cost.seconds + CALL_S), times * cost.bytes_sent)
+
+
+def _senders(split: ModelSplit, network: Network) -> int:
+    """Devices of one node that send to the next stage at once."""
+    return min(split.tensor * split.context, network.n_inside)
+
+
+def _contexts(split: ModelSplit, step: LocalStep, blocks_graph: Graph, network: Network, n_passes: int) -> Traffic:
+    """What those that share a sequence exchange around attention."""
+    sizes = step.batch_sizes
+    if split.context == 1:
+        return _no_traffic(sizes)
+    group = context_network(network, split)
+    kept_s = split.stage_fraction(len(attention_outputs(blocks_graph)))
+    keys = key_value_bytes(blocks_graph, sizes) / split.tensor  # of whole sequences
+    if split.context_kind == "ulysses":
+        streams = activation_bytes(blocks_graph, sizes) / split.tensor
+        # Keys and values are smaller than queries where heads share them.
+        whole = (2 * streams + keys).sum(axis=1) / _EXCHANGES_A_PASS
+        cost = collectives.all_to_all(whole / split.context, split.context, _slowest_port(group))
+        seconds = n_passes * _EXCHANGES_A_PASS * kept_s * (cost.seconds + streams.shape[1] * CALL_S)
+        return Traffic(seconds, seconds, n_passes * _EXCHANGES_A_PASS * kept_s * cost.bytes_sent)
+    # Backward passes keys and values around again, and their gradients with them.
+    rounds = 1 if n_passes == 1 else 3
+    hop = collectives.send(keys / split.context, _slowest_port(group))
+    seconds = rounds * (split.context - 1) * kept_s * (hop.seconds + CALL_S).sum(axis=1)
+    sent = rounds * (split.context - 1) * kept_s * hop.bytes_sent.sum(axis=1)
+    return Traffic(np.maximum(seconds - kept_s * step.attention_s, 0.0), seconds, sent)
+
+
+def _slowest_port(network: Network) -> collectives.Wire:
+    return network.inside_port if network.n_nodes == 1 else network.node_port
+
+
+def _no_traffic(sizes: Floats | Ints) -> Traffic:
+    return Traffic(*(np.zeros(len(sizes)) for _ in range(3)))
 
 
 def held_fractions(split: ModelSplit, graph: Graph, n_micro_batches: int) -> Floats:
@@ -175,7 +197,7 @@ def held_fractions(split: ModelSplit, graph: Graph, n_micro_batches: int) -> Flo
     return storage_fraction(
         graph,
         is_residual(graph, blocks),
-        tensor=split.tensor,
+        split,
         stage=split.stage_fraction(len(blocks)),
-        n_in_flight=min(split.pipeline, n_micro_batches),
+        n_in_flight=split.schedule.n_in_flight(split.pipeline, n_micro_batches),
     )

@@ -3,6 +3,9 @@
 Stage 1 shards the optimizer's state, 2 the gradients too, 3 the weights too. Gradients are reduce-scattered while
 backward goes on, each device updates its share. In stages 1 and 2 the new weights are gathered after the update; in
 stage 3 every unit's weights are gathered before it runs forward and again before it runs backward, one unit ahead.
+
+Hybrid sharding divides among `n_shards` devices; others have copies, with which each device all-reduces its shard of
+the gradients after they were scattered.
 """
 
 from __future__ import annotations
@@ -12,29 +15,36 @@ from dataclasses import replace
 import numpy as np
 
 from traincast.scaling.gradients import buckets_of
-from traincast.scaling.hierarchy import Network, NetworkCost, all_gather, reduce_scatter
+from traincast.scaling.groups import first_of, one_of_each
+from traincast.scaling.hierarchy import Network, NetworkCost, all_gather, all_reduce, reduce_scatter
 from traincast.scaling.local_step import LocalStep, ParallelStep
 from traincast.scaling.overlap import overlap
 from traincast.scaling.strategies import CALL_S, alone
 from traincast.trace.graph import Floats
 
 
-def sharded(step: LocalStep, network: Network, *, stage: int) -> ParallelStep:
+def sharded(step: LocalStep, network: Network, *, stage: int, n_shards: int = 0) -> ParallelStep:
     """The step of ZeRO's stage 1, 2 or 3. Units are the buckets of DistributedDataParallel."""
-    n, units = network.n_devices, buckets_of(step.gradients)
-    if n == 1 or not len(units.bytes):
+    n, units = n_shards or network.n_devices, buckets_of(step.gradients)
+    if network.n_devices == 1 or not len(units.bytes):
         return alone(step)
-    scattered = reduce_scatter(units.bytes, network, "ring")
-    gathered = all_gather(units.bytes, network, "ring")
-    gather_s = gathered.seconds + CALL_S
+    group = first_of(network, n)
+    scattered = reduce_scatter(units.bytes, group, "ring")
+    gathered = all_gather(units.bytes, group, "ring")
+    scatter_s, gather_s = scattered.seconds + CALL_S, gathered.seconds + CALL_S
+    copies_bytes = 0.0
+    if n < network.n_devices:
+        copies = all_reduce(units.bytes / n, one_of_each(network, n), "nccl")
+        scatter_s = scatter_s + copies.seconds + CALL_S
+        copies_bytes = _sent(copies)
     if stage < 3:
-        hidden = overlap(step, units, scattered.seconds + CALL_S)
+        hidden = overlap(step, units, scatter_s)
         exposed_s, busy_s = hidden.exposed_s + gather_s.sum(), hidden.communication_s + gather_s.sum()
         n_gathers = 1
     else:
-        exposed_s, busy_s = _fully_sharded(step, scattered.seconds + CALL_S, gather_s)
+        exposed_s, busy_s = _fully_sharded(step, scatter_s, gather_s)
         n_gathers = 2 * step.n_micro_steps
-    sent = _sent(scattered) + n_gathers * _sent(gathered)
+    sent = _sent(scattered) + copies_bytes + n_gathers * _sent(gathered)
     return replace(
         alone(step),
         optimizer_s=step.timeline.optimizer_s / n,

@@ -18,18 +18,23 @@ from traincast.scaling.stragglers import SPREAD, waiting_s
 from traincast.scaling.strategies import ddp, dp, mirrored
 
 _STAGES = {"zero1": 1, "zero2": 2, "zero3": 3, "fsdp": 3}
-_NAMES = ("ddp", "dp", "mirrored", "ps:P", "ps-async:P", *_STAGES)
+_NAMES = ("ddp", "dp", "mirrored", "ps:P", "ps-async:P", *_STAGES, "hsdp:N")
+_HYBRID = re.compile(r"hsdp:(?P<n>[0-9]{1,6})")
 _SERVERS = re.compile(r"(?P<kind>ps|ps-async):(?P<n>[0-9]{1,6})")
 
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """One of them. `n_servers` is of parameter servers, `stage` of ZeRO (0: nothing is sharded)."""
+    """One of them. `n_servers` is of parameter servers, `stage` of ZeRO (0: nothing is sharded).
+
+    `n_shards` devices share what is sharded and others have copies of it; 0: all share it.
+    """
 
     name: str
     kind: str  # "ddp" | "dp" | "mirrored" | "ps" | "ps-async" | "sharded"
     n_servers: int = 0
     stage: int = 0
+    n_shards: int = 0
     algorithm: str = "nccl"  # of an all-reduce
 
     @property
@@ -46,7 +51,7 @@ DDP = Strategy("ddp", "ddp")
 
 
 def find_strategy(text: str, *, algorithm: str = "nccl") -> Strategy:
-    """'ddp', 'dp', 'mirrored', 'ps:2', 'ps-async:2', 'zero1', 'zero2', 'zero3' or 'fsdp'."""
+    """'ddp', 'dp', 'mirrored', 'ps:2', 'ps-async:2', 'zero1', 'zero2', 'zero3', 'fsdp' or 'hsdp:8'."""
     name = text.strip().lower()
     if name in _STAGES:
         return Strategy(name, "sharded", stage=_STAGES[name])
@@ -55,8 +60,14 @@ def find_strategy(text: str, *, algorithm: str = "nccl") -> Strategy:
     servers = _SERVERS.fullmatch(name)
     if servers and int(servers["n"]) >= 1:
         return Strategy(name, servers["kind"], n_servers=int(servers["n"]))
+    hybrid = _HYBRID.fullmatch(name)
+    if hybrid and int(hybrid["n"]) >= 2:
+        return Strategy(name, "sharded", stage=3, n_shards=int(hybrid["n"]))
     hint = close_names(name, _NAMES)
-    raise InputError(f"No strategy named '{text}'.{hint} Known: {', '.join(_NAMES)} (P: parameter servers, 1 or more).")
+    raise InputError(
+        f"No strategy named '{text}'.{hint} Known: {', '.join(_NAMES)} (P: parameter servers, 1 or more; "
+        "N: devices that share the weights, 2 or more)."
+    )
 
 
 def network_of(cluster: Cluster) -> Network:
@@ -91,7 +102,7 @@ def parallel_step(
         )
     if not strategy.is_synchronous:
         return parameter_servers(step, network, n_servers=strategy.n_servers, is_synchronous=False)
-    found = _synchronous(strategy, step, network)
+    found = synchronous(strategy, step, network)
     if waiting_fraction is None:
         waited_s = waiting_s(network.n_devices, found.compute_s, spread)
     else:
@@ -99,11 +110,12 @@ def parallel_step(
     return replace(found, exposed_s=found.exposed_s + waited_s)
 
 
-def _synchronous(strategy: Strategy, step: LocalStep, network: Network) -> ParallelStep:
+def synchronous(strategy: Strategy, step: LocalStep, network: Network) -> ParallelStep:
+    """The step of all devices, before any of them waits for the slowest."""
     if strategy.kind == "ps":
         return parameter_servers(step, network, n_servers=strategy.n_servers, is_synchronous=True)
     if strategy.kind == "sharded":
-        return sharded(step, network, stage=strategy.stage)
+        return sharded(step, network, stage=strategy.stage, n_shards=strategy.n_shards)
     if strategy.kind == "dp":
         return dp(step, network)
     reduce = ddp if strategy.kind == "ddp" else mirrored

@@ -26,7 +26,12 @@ def _settings(forecast: Forecast) -> list[str]:
     if question.n_devices > 1:
         parts.append(f"{question.strategy.name} on {show_things(question.n_devices, 'device')}")
     if question.split.n_devices > 1:
-        parts.append(f"tensor {question.tensor_parallel} x pipeline {question.pipeline_parallel} per replica")
+        shares = {
+            "tensor": question.tensor_parallel,
+            "context": question.context_parallel,
+            "pipeline": question.pipeline_parallel,
+        }
+        parts.append(" x ".join(f"{name} {n}" for name, n in shares.items() if n > 1) + " per replica")
     if question.accumulation_steps > 1:
         parts.append(f"{question.accumulation_steps} passes of {question.micro_batch_size:,}")
     elif question.n_devices > 1:

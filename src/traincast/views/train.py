@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from traincast.report.chart import Chart, Series
 from traincast.report.document import Document
-from traincast.report.table import Column, Table
+from traincast.report.table import Table, columns_of
 from traincast.units import show_duration, show_usd
 
 if TYPE_CHECKING:
@@ -33,16 +33,11 @@ def forecast_document(name: str, forecast: RecipeForecast, about: tuple[Table, .
 def forecast_table(forecast: RecipeForecast) -> Table:
     """One row per stage, and their sum where there are several."""
     columns = [
-        Column(key="stage", header="stage", show="name"),
-        Column(key="n_steps", header="steps", show="integer"),
-        Column(key="step_s", header="one step", show="duration"),
-        Column(key="train_s", header="training", show="duration"),
-        Column(key="input_s", header="input", show="duration"),
-        Column(key="evaluate_s", header="evaluation", show="duration"),
-        Column(key="total_s", header="total", show="duration"),
-        Column(key="total_p10_s", header="p10", show="duration"),
-        Column(key="total_p90_s", header="p90", show="duration"),
-        Column(key="peak_memory_bytes", header="memory", show="bytes"),
+        *columns_of(
+            "stage as name, n_steps: steps, step_s: one step, train_s: training, input_s: input, "
+            "evaluate_s: evaluation, total_s: total, total_p10_s: p10, total_p90_s: p90, "
+            "peak_memory_bytes: memory"
+        )
     ]
     rows = [_stage_row(stage, has_input=forecast.has_input) for stage in forecast.stages]
     if len(rows) > 1:
@@ -157,13 +152,9 @@ def _against(predicted: Estimate, measured_s: float | None) -> tuple[float | Non
 
 
 def _compared(title: str, rows: Sequence[tuple[object, ...]]) -> Table:
-    columns = (
-        Column(key="what", header="", show="name"),
-        Column(key="predicted_s", header="predicted", show="duration"),
-        Column(key="predicted_p10_s", header="p10", show="duration"),
-        Column(key="predicted_p90_s", header="p90", show="duration"),
-        Column(key="measured_s", header="measured", show="duration"),
-        Column(key="ratio", header="predicted/measured", show="ratio"),
+    columns = columns_of(
+        "what: as name, predicted_s: predicted, predicted_p10_s: p10, predicted_p90_s: p90, "
+        "measured_s: measured, ratio: predicted/measured"
     )
     return Table(title=title, columns=columns, rows=tuple(rows))
 

@@ -116,14 +116,14 @@ Devices = Annotated[
 ]
 
 
-class Settings(TypedDict, total=False):
+class SettingsOptions(TypedDict, total=False):
     """Precision and optimizer."""
 
     precision: Precision
     optimizer: Optimizer
 
 
-class MemoryOptions(Settings, ModelOptions, total=False):
+class MemoryOptions(SettingsOptions, ModelOptions, total=False):
     """What the memory of a step depends on."""
 
     devices: Devices
@@ -148,7 +148,7 @@ class MethodOptions(TypedDict, total=False):
     devices: Devices
 
 
-class StepOptions(Settings, MethodOptions, total=False):
+class StepOptions(SettingsOptions, MethodOptions, total=False):
     """How one device runs the step."""
 
     accumulation_steps: AccumulationSteps

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traincast.forecasting.assumptions import step_assumptions_of
-from traincast.forecasting.scale import Curve, Point, Scaling
+from traincast.forecasting.scale import Scaling, ScalingCurve, ScalingPoint
 from traincast.forecasting.scale_compare import CurveComparison, MeasuredPoint
 from traincast.hardware.link import Link
 from traincast.report.document import Document
@@ -74,7 +74,7 @@ def _fits(scaling: Scaling) -> str:
     return f"Does not fit: {'; '.join(small)}." if small else "Fits everywhere."
 
 
-def _of(curve: Curve, comparison: CurveComparison | None) -> dict[int, MeasuredPoint]:
+def _of(curve: ScalingCurve, comparison: CurveComparison | None) -> dict[int, MeasuredPoint]:
     return comparison.by_count if comparison is not None and comparison.curve is curve else {}
 
 
@@ -106,7 +106,7 @@ def _measures(scaling: Scaling) -> Table:
     )
 
 
-def _work(curve: Curve, scaling: Scaling) -> Table:
+def _work(curve: ScalingCurve, scaling: Scaling) -> Table:
     """Times per epoch, or per step if the number of samples is unknown."""
     is_waiting = any(point.forecast.input_wait_s for point in curve.points)
     is_step = scaling.question.n_samples is None
@@ -126,7 +126,7 @@ def _work(curve: Curve, scaling: Scaling) -> Table:
     )
 
 
-def _work_row(point: Point, *, is_waiting: bool, is_step: bool) -> Row:
+def _work_row(point: ScalingPoint, *, is_waiting: bool, is_step: bool) -> Row:
     one, times = point.forecast, point.n_steps or 1
     waited = (times * one.input_wait_s,) if is_waiting else ()
     return (
@@ -145,7 +145,7 @@ def _work_row(point: Point, *, is_waiting: bool, is_step: bool) -> Row:
     )
 
 
-def _runs(curve: Curve, scaling: Scaling, measured: dict[int, MeasuredPoint]) -> Table:
+def _runs(curve: ScalingCurve, scaling: Scaling, measured: dict[int, MeasuredPoint]) -> Table:
     """Runtime and cost with p10 and p90, beside measured ones."""
     question = scaling.question
     time = "total_s" if question.n_samples else "step_s"

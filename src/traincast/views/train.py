@@ -12,7 +12,7 @@ from traincast.report.table import Table, columns_of
 from traincast.units import show_duration, show_usd
 
 if TYPE_CHECKING:
-    from traincast.api.training import RecipeForecast, StageForecast
+    from traincast.api.recipe_forecast import RecipeForecast, StageForecast
     from traincast.estimate import Estimate
     from traincast.recipes.engine.result import TrainResult
 

@@ -12,7 +12,7 @@ from traincast.units import show_duration, show_things
 
 if TYPE_CHECKING:
     from traincast.api.collecting import CollectedRun, Collection
-    from traincast.api.training import RecipeForecast
+    from traincast.api.recipe_forecast import RecipeForecast
     from traincast.recipes.collection import Grid
 
 _MOST_LINES = 12  # of a chart: more cannot be told apart

@@ -9,7 +9,7 @@ from traincast.report.table import Table, columns_of
 from traincast.units import show_things
 
 if TYPE_CHECKING:
-    from traincast.api.training import RecipeForecast
+    from traincast.api.recipe_forecast import RecipeForecast
     from traincast.recipes.scratch import ScratchRecipe, ScratchResult
 
 

@@ -11,7 +11,7 @@ from traincast.units import show_percent, show_things
 from traincast.views.seed_columns import interval_cells, mean_band
 
 if TYPE_CHECKING:
-    from traincast.api.training import RecipeForecast
+    from traincast.api.recipe_forecast import RecipeForecast
     from traincast.recipes.data.images import ImageDataset
     from traincast.recipes.over_seeds import OverSeeds
     from traincast.recipes.transfer_learning.recipe import TransferRecipe

@@ -41,8 +41,7 @@ class ModelOptions(TypedDict, total=False):
 
 
 OneDevice = Annotated[
-    str | None,
-    Option(help="A device, or a machine with one: T4, rtx3090, g4dn.xlarge.", flag="--on", metavar="DEVICE"),
+    str | None, Option(help="A device, or a machine with one: T4, rtx3090, g4dn.xlarge.", flag="--on", metavar="DEVICE")
 ]
 By = Annotated[
     str,

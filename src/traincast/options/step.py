@@ -14,7 +14,6 @@ BatchSize = Annotated[
         label="Batch",
         help="Samples of one optimizer update, over all devices.",
         flag="--batch",
-        metavar="N",
         typed=COUNT,
         at_least=1,
         at_most_on_page=1_048_576,
@@ -27,7 +26,6 @@ Precision = Annotated[
         label="Precision",
         help="fp32, tf32, amp-fp16, amp-bf16 or bf16. Default: as captured (fp32 for zoo models).",
         choices=PRECISIONS,
-        shows_default=False,
         job="training.precision",
     ),
 ]
@@ -37,7 +35,6 @@ Optimizer = Annotated[
         label="Optimizer",
         help="none, sgd, momentum, adam, adamw, ... Default: as captured (sgd for zoo models).",
         choices=OPTIMIZERS,
-        shows_default=False,
         job="training.optimizer",
     ),
 ]
@@ -82,7 +79,6 @@ Ppp = Annotated[
     Option(
         help="With the method paleo: platform percent of peak, as a fraction.",
         above=0,
-        shows_default=False,
         is_on_page=False,
         job="method.ppp",
     ),

@@ -8,8 +8,6 @@ from traincast.options.option import Option
 if TYPE_CHECKING:
     from traincast.trace.trace import Trace
 
-LARGEST_COUNT = 10**15  # nobody means more
-
 Model = Annotated[
     "str | Path | Trace",
     Option(

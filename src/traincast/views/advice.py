@@ -29,10 +29,7 @@ def op_table(advice: Advice) -> Table:
     ]
     return Table(
         title="Longest ops",
-        columns=(
-            *columns_of("op as name, module as name, phase as name, n_ops: n"),
-            *_WORK,
-        ),
+        columns=(*columns_of("op as name, module as name, phase as name, n_ops: n"), *_WORK),
         rows=tuple(rows),
         notes=(
             "launch: the kernel is so short that only its launch counts; host: the device waited for the dispatch.",
@@ -50,10 +47,7 @@ def module_table(advice: Advice) -> Table:
     ]
     return Table(
         title="Longest modules",
-        columns=(
-            *columns_of("module as name, n_ops: ops"),
-            *_WORK,
-        ),
+        columns=(*columns_of("module as name, n_ops: ops"), *_WORK),
         rows=tuple(rows),
     )
 

@@ -60,10 +60,7 @@ def _traffic_table(split: MeasuredScaling) -> Table:
 
 
 def _fit_table(fit: DataParallelFit) -> Table:
-    columns = (
-        *_WHICH,
-        *columns_of("epoch_s: measured, fitted_s: fitted, error_fraction: error, bound_by: bound by"),
-    )
+    columns = (*_WHICH, *columns_of("epoch_s: measured, fitted_s: fitted, error_fraction: error, bound_by: bound by"))
     rows = tuple(
         (row.batch_size, row.n_devices, row.epoch_s, fitted_s, fitted_s / row.epoch_s - 1, bound)
         for row, fitted_s, bound in zip(fit.rows, fit.predicted_s, fit.bound_by, strict=True)

@@ -32,13 +32,10 @@ def forecast_document(name: str, forecast: RecipeForecast, about: tuple[Table, .
 
 def forecast_table(forecast: RecipeForecast) -> Table:
     """One row per stage, and their sum where there are several."""
-    columns = [
-        *columns_of(
-            "stage as name, n_steps: steps, step_s: one step, train_s: training, input_s: input, "
-            "evaluate_s: evaluation, total_s: total, total_p10_s: p10, total_p90_s: p90, "
-            "peak_memory_bytes: memory"
-        )
-    ]
+    columns = columns_of(
+        "stage as name, n_steps: steps, step_s: one step, train_s: training, input_s: input, evaluate_s: evaluation, "
+        "total_s: total, total_p10_s: p10, total_p90_s: p90, peak_memory_bytes: memory"
+    )
     rows = [_stage_row(stage, has_input=forecast.has_input) for stage in forecast.stages]
     if len(rows) > 1:
         train_s, read_s, evaluate_s = (
@@ -47,7 +44,7 @@ def forecast_table(forecast: RecipeForecast) -> Table:
         n_steps = sum(stage.stage.n_steps for stage in forecast.stages)
         ends = (forecast.total_s, *forecast.interval(), forecast.peak_memory_bytes)
         rows.append(("all", n_steps, None, train_s, read_s if forecast.has_input else None, evaluate_s, *ends))
-    return Table(title="Forecast", columns=tuple(columns), rows=tuple(rows))
+    return Table(title="Forecast", columns=columns, rows=tuple(rows))
 
 
 def forecast_notes(forecast: RecipeForecast) -> tuple[str, ...]:

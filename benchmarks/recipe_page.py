@@ -10,7 +10,7 @@ import torch
 
 import checkout  # noqa: F401 - finds lab
 from lab.markdown import refresh
-from traincast.api.training import forecast_stages
+from traincast.api.recipe_forecast import forecast_stages
 from traincast.recipes.engine.recipe import Recipe, RecipeResult
 from traincast.report.chart import Chart
 from traincast.report.files import write_file

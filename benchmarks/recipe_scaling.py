@@ -142,7 +142,7 @@ HEAD = """# A scaling experiment
 `traincast train scaling` is the experiment that courses assign: train on 1, 2, 4 devices at several batch sizes, count
 the seconds of an epoch, discard the first, and fill three tables. It runs on processes of a CPU (gloo) or on GPUs
 (nccl, `--device cuda`), both with `DistributedDataParallel` under torchrun. Code: `recipes/scaling_experiment/` (what a
-process does, and the tables), `launch/scaling_run.py` (starts the processes), `api/scaling_forecast.py`.
+process does, and the tables), `launch/scaling_run.py` (starts the processes), `api/scaling_cells.py`.
 
 ```console no-run
 $ traincast train scaling --n-devices 1,2,4 --batch-sizes 32,128,512

@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 
 from recipe_page import DOCS, write_page
-from traincast.api.training import forecast_stages
+from traincast.api.recipe_forecast import forecast_stages
 from traincast.recipes.data.load import load_dataset
 from traincast.recipes.engine.settings import TrainSettings
 from traincast.recipes.scratch import ScratchRecipe

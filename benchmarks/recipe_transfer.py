@@ -17,7 +17,7 @@ import torch
 import checkout  # noqa: F401 - finds lab
 from lab.markdown import refresh
 from recipe_page import markdown
-from traincast.api.training import forecast_stages
+from traincast.api.recipe_forecast import forecast_stages
 from traincast.cli.counted import counted
 from traincast.recipes.data.load import load_dataset
 from traincast.recipes.transfer_learning.recipe import TransferRecipe

@@ -123,7 +123,7 @@ def test_measurements_and_a_calibration():
 
 def test_the_forecast_of_a_recipe():
     torch = pytest.importorskip("torch")
-    from traincast.api.training import forecast_stages
+    from traincast.api.recipe_forecast import forecast_stages
     from traincast.recipes.engine.stages import Stage
 
     stage = Stage(

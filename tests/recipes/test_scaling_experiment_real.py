@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from traincast.api.logs import read_log
+from traincast.api.scaling_cells import last_batch_size
 from traincast.api.scaling_experiment import plan_scaling, run_scaling
-from traincast.api.scaling_forecast import last_batch_size
 from traincast.recipes.scaling_experiment.result import read_run
 from traincast.recipes.scaling_experiment.settings import Cell
 
@@ -119,7 +119,7 @@ def test_batches_grow_fourfold_until_the_data_end():
 
 
 def test_batches_grow_until_memory_ends(monkeypatch):
-    monkeypatch.setattr("traincast.api.scaling_forecast.device_memory_bytes", lambda settings, on: 310 * 2**20)
+    monkeypatch.setattr("traincast.api.scaling_cells.device_memory_bytes", lambda settings, on: 310 * 2**20)
     experiment = plan_scaling("cifar_resnet20", batch_sizes=(8, ...), n_devices=(1, 2))
     assert experiment.settings.batch_sizes == (8, 32)
     assert experiment.notes[0] == "Batches end at 32 a device: memory would not do for 128."

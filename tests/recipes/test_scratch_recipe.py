@@ -7,7 +7,7 @@ import torch
 from tiny_runs import SETTINGS, rows_of, tiny_data, tiny_net
 
 import traincast as tc
-from traincast.api.training import forecast_stages
+from traincast.api.recipe_forecast import forecast_stages
 from traincast.errors import UnknownModelError
 from traincast.frontend.models.training_step import label_loss
 from traincast.recipes.data.augmentation import Augmentation

@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 
 from traincast.api.logs import read_log
-from traincast.api.training import forecast_stages
+from traincast.api.recipe_forecast import forecast_stages
 from traincast.errors import InputError
 from traincast.recipes.data.load import load_dataset
 from traincast.recipes.models import build_model

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from traincast.report.table import Column, Table, show_value
+from traincast.report.table import Column, Table, columns_of, show_value
 
 
 def test_the_column_decides_how_a_raw_value_reads():
@@ -64,3 +64,14 @@ def test_a_table_that_does_not_add_up_is_refused():
         Table(title="t", columns=(name, name), rows=())
     with pytest.raises(ValueError, match="no way to show 'parsecs'"):
         Column(key="a", header="", show="parsecs")
+
+
+def test_columns_are_written_as_text_and_the_unit_of_a_key_says_how_its_values_read():
+    found = columns_of("rent as name, total_s: time, samples_per_s, n_gpus: GPUs, link_bytes_per_s: rate, what:")
+    assert [column.header for column in found] == ["rent", "time", "samples_per_s", "GPUs", "rate", ""]
+    assert [column.show for column in found] == ["name", "duration", "ratio", "integer", "bytes_per_s", "text"]
+
+
+def test_a_way_to_show_that_there_is_none_of_is_refused_in_text_too():
+    with pytest.raises(ValueError, match="no way to show 'minutes'"):
+        columns_of("total_s: time as minutes")

@@ -8,9 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from traincast.api.recipe_forecast import forecasts_to_dict
 from traincast.api.recipes import folder_of
 from traincast.api.runnables import require_torch
-from traincast.api.training import forecasts_to_dict
 from traincast.errors import TraincastError
 from traincast.hardware.host import THIS_MACHINE
 from traincast.options import catalog as o
@@ -18,7 +18,7 @@ from traincast.options.question import question
 from traincast.recipes.usual import COLLECTION_EPOCHS, DATA, MODEL, SCRATCH
 
 if TYPE_CHECKING:
-    from traincast.api.training import RecipeForecast
+    from traincast.api.recipe_forecast import RecipeForecast
     from traincast.recipes.collection import Grid
     from traincast.recipes.engine.stages import Stage
     from traincast.records.campaign import Progress
@@ -182,7 +182,7 @@ def forecast_collection(
 
     None where it stands for none of them, as this machine does for runs on its GPUs, until `on` names these.
     """
-    from traincast.api.training import forecast_stages
+    from traincast.api.recipe_forecast import forecast_stages
 
     on_gpus = [stage for stage in stages if stage.device != "cpu"]
     own = [stage for stage in stages if stage.device == "cpu"] if on == THIS_MACHINE else on_gpus or list(stages)

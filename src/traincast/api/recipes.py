@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
+from traincast.api.recipe_forecast import forecast_stages, forecasts_to_dict
 from traincast.api.runnables import require_torch
-from traincast.api.training import forecast_stages, forecasts_to_dict
 from traincast.hardware.host import THIS_MACHINE
 from traincast.options import catalog as o
 from traincast.options.question import question
@@ -33,7 +33,7 @@ from traincast.recipes.usual import (
 )
 
 if TYPE_CHECKING:
-    from traincast.api.training import RecipeForecast
+    from traincast.api.recipe_forecast import RecipeForecast
     from traincast.recipes.data.images import ImageDataset
     from traincast.recipes.engine.recipe import Recipe, RecipeResult
     from traincast.recipes.engine.stages import Stage

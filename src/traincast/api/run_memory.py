@@ -9,7 +9,7 @@ from traincast.errors import InputError
 from traincast.units import show_bytes
 
 if TYPE_CHECKING:
-    from traincast.api.training import RecipeForecast
+    from traincast.api.recipe_forecast import RecipeForecast
 
 
 def check_memory(forecast: RecipeForecast) -> None:

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from traincast.api.recipe_forecast import forecasts_to_dict
 from traincast.api.recipes import folder_of
 from traincast.api.runnables import require_torch
-from traincast.api.training import forecasts_to_dict
 from traincast.errors import InputError, TraincastError
 from traincast.hardware.host import THIS_MACHINE
 from traincast.options import catalog as o
@@ -17,7 +17,7 @@ from traincast.options.question import question
 from traincast.recipes.usual import DATA, MODEL, SCALING_DEVICES, SCALING_EPOCHS, SCRATCH
 
 if TYPE_CHECKING:
-    from traincast.api.scaling_forecast import ScalingForecast
+    from traincast.api.scaling_cells import ScalingForecast
     from traincast.recipes.scaling_experiment.analysis import SpeedupComparison
     from traincast.recipes.scaling_experiment.result import CellRun
     from traincast.recipes.scaling_experiment.settings import Cell, ScalingSettings
@@ -101,7 +101,7 @@ def plan_scaling(
     device to forecast for ("T4"), if not this one; a price is that of a device.
     """
     require_torch("Training", extra="recipes")
-    from traincast.api.scaling_forecast import captured, forecast_cells
+    from traincast.api.scaling_cells import captured, forecast_cells
     from traincast.hardware.link_table import find_link_inside
     from traincast.measurement.processes.share import threads_of
     from traincast.recipes.data.load import load_dataset
@@ -155,7 +155,7 @@ def plan_scaling(
 
 def _grown(settings: ScalingSettings, trace: Trace, n_images: int, on: str) -> tuple[ScalingSettings, list[str]]:
     """Batch sizes that go on until memory or the data end, and which of them it was if it was memory."""
-    from traincast.api.scaling_forecast import device_memory_bytes, peak_bytes
+    from traincast.api.scaling_cells import device_memory_bytes, peak_bytes
     from traincast.recipes.scaling_experiment.settings import GROWTH
 
     sizes, notes = list(settings.batch_sizes), []

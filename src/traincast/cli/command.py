@@ -145,7 +145,7 @@ def command(
 
 def _parameter(one: Declared) -> inspect.Parameter:
     """As typer reads it."""
-    kwargs: dict[str, Any] = {"help": one.option.help, "metavar": one.option.metavar}
+    kwargs: dict[str, Any] = {"help": one.option.help, "metavar": one.metavar}
     if not one.option.shows_default:
         kwargs["show_default"] = False
     # What is on by itself needs a flag that turns it off.

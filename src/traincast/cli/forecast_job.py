@@ -22,7 +22,7 @@ _ONE_ANSWER = ("region", "grid_g_per_kwh")  # two ways to answer one question: w
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class ForecastRun:
     """Keyword arguments of `forecasts`, limits, and where an earlier forecast is."""
 
     options: dict[str, Any]
@@ -55,7 +55,7 @@ class Run:
         return self.against, found | ({"on": place} if found.get("on") == _absolute("on", place) else {})
 
 
-def run_of(line: CommandLine) -> Run:
+def run_of(line: CommandLine) -> ForecastRun:
     """Of a whole command line."""
     options, own = dict(line.options), line.own
     options["on"] = list(dict.fromkeys(options["on"] or []))
@@ -73,7 +73,7 @@ def run_of(line: CommandLine) -> Run:
             options |= dict.fromkeys(_ONE_ANSWER)
         options |= typed
         gates = written.gates if gates is None else written.gates.override(gates)
-    return Run(
+    return ForecastRun(
         options=options,
         gates=gates,
         job=job,

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from traincast.api.forecasts import scale as question
-from traincast.api.scaling import measured_scaling, optimus_scaling
+from traincast.api.measured_scaling import measured_scaling, optimus_scaling
 from traincast.cli.command import CommandLine, command
 from traincast.errors import InputError
 from traincast.options import catalog as o

@@ -11,8 +11,8 @@ import typer
 from traincast.options import catalog as o
 
 if TYPE_CHECKING:
+    from traincast.api.recipe_forecast import RecipeForecast
     from traincast.api.recipes import RecipePlan
-    from traincast.api.training import RecipeForecast
     from traincast.cli.command import CommandLine
     from traincast.report.document import Document
     from traincast.report.table import Table

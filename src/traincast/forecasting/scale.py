@@ -16,7 +16,7 @@ from traincast.forecasting.device_times import device_times, micro_batches, step
 from traincast.forecasting.forecast import Forecast
 from traincast.forecasting.port_traffic import port_bytes
 from traincast.forecasting.question import Question
-from traincast.forecasting.scale_choices import Batches
+from traincast.forecasting.scale_choices import ScaleBatches
 from traincast.forecasting.scale_places import Places
 from traincast.hardware.link import Link
 from traincast.scaling import speedup
@@ -26,7 +26,7 @@ _INTERVALS = ("step_s", "samples_per_s", "epoch_s", "total_s", "cost_usd")
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
-class Point:
+class ScalingPoint:
     """One number of devices. `speedup` is T(1)/T(N) in strong scaling and the scaled N T(1)/T(N) in weak scaling.
 
     `serial_fraction` is Amdahl's (by Karp and Flatt) in strong scaling and Gustafson's in weak; NaN on one device.
@@ -112,7 +112,7 @@ class Point:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Curve:
+class ScalingCurve:
     """One way of scaling: the run on one device, and on each number of devices that was asked about."""
 
     kind: speedup.Kind
@@ -120,17 +120,17 @@ class Curve:
     forecasts: tuple[Forecast, ...]
 
     @cached_property
-    def scaling(self) -> speedup.Scaling:
+    def scaling(self) -> speedup.Speedups:
         measure = speedup.strong_scaling if self.kind == "strong" else speedup.weak_scaling
         counts = [each.question.n_devices for each in self.forecasts]
         return measure(counts, [each.step_s for each in self.forecasts], one_device_s=self.one.step_s)
 
     @cached_property
-    def points(self) -> tuple[Point, ...]:
+    def points(self) -> tuple[ScalingPoint, ...]:
         found = self.scaling
         measures = zip(found.speedup, found.efficiency_fraction, found.serial_fraction, strict=True)
         return tuple(
-            Point(
+            ScalingPoint(
                 forecast=forecast,
                 speedup=float(gain),
                 efficiency_fraction=float(efficiency),
@@ -153,9 +153,9 @@ class Scaling:
 
     question: Question  # with the global batch of strong scaling; its place is one of several
     places: Places
-    batches: Batches
-    strong: Curve
-    weak: Curve
+    batches: ScaleBatches
+    strong: ScalingCurve
+    weak: ScalingCurve
 
     @property
     def model(self) -> str:
@@ -230,12 +230,12 @@ class Scaling:
         return to_notebook(f"{self.model} on {self.on}: {batches}", rows, header=header, notes=self.warnings)
 
 
-def _told(point: Point) -> tuple[str, str, str]:
+def _told(point: ScalingPoint) -> tuple[str, str, str]:
     speedup, efficiency = show_ratio(point.speedup), show_percent(point.efficiency_fraction)
     return show_duration(point.forecast.step_s), speedup, efficiency
 
 
-def scale(question: Question, places: Places, batches: Batches) -> Scaling:
+def scale(question: Question, places: Places, batches: ScaleBatches) -> Scaling:
     """Both curves. The op times of the device are worked out once, for all batch sizes that one of its passes has."""
 
     def asked(n: int, batch_size: int) -> Question:
@@ -261,6 +261,6 @@ def scale(question: Question, places: Places, batches: Batches) -> Scaling:
 
 def _curve(
     kind: speedup.Kind, questions: dict[int, Question], places: Places, answer: Callable[[Question], Forecast]
-) -> Curve:
+) -> ScalingCurve:
     answers = {n: answer(each) for n, each in questions.items()}
-    return Curve(kind=kind, one=answers[1], forecasts=tuple(answers[n] for n in places.counts))
+    return ScalingCurve(kind=kind, one=answers[1], forecasts=tuple(answers[n] for n in places.counts))

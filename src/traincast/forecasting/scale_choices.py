@@ -13,7 +13,7 @@ _USUAL_BATCH_PER_DEVICE = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Batches:
+class ScaleBatches:
     """The global batch of strong scaling, the batch of each device of weak scaling, and what was chosen for you."""
 
     of_all: int
@@ -21,26 +21,30 @@ class Batches:
     remark: str = ""
 
 
-def choose_batches(of_all: int | None, of_each: int | None, *, n_most: int, n_passes: int = 1) -> Batches:
+def choose_batches(of_all: int | None, of_each: int | None, *, n_most: int, n_passes: int = 1) -> ScaleBatches:
     """Both from one, so that they meet on the largest number of devices; without either, 32 a device and pass."""
     check_count(n_passes, "accumulation_steps")
     for given in (of_all, of_each):
         if given is not None:
             check_batch_size(given)
     if of_all is not None and of_each is not None:
-        return Batches(of_all, of_each)
+        return ScaleBatches(of_all, of_each)
     gpus = f"{n_most:,} GPU{'s' * (n_most > 1)}"
     if of_all is not None:
         share = -(-of_all // (n_most * n_passes)) * n_passes
-        return Batches(of_all, share, f"Weak scaling has {share:,} samples per GPU, a batch of {of_all:,} on {gpus}.")
+        return ScaleBatches(
+            of_all, share, f"Weak scaling has {share:,} samples per GPU, a batch of {of_all:,} on {gpus}."
+        )
     share = of_each or _USUAL_BATCH_PER_DEVICE * n_passes
     total = share * n_most
     if of_each is not None:
-        return Batches(total, share, f"Strong scaling has a global batch of {total:,}: {share:,} on each of {gpus}.")
+        return ScaleBatches(
+            total, share, f"Strong scaling has a global batch of {total:,}: {share:,} on each of {gpus}."
+        )
     chosen = (
         f"No batch was given: weak scaling has {share:,} samples per GPU, strong scaling {total:,} in all ({gpus})."
     )
-    return Batches(total, share, chosen)
+    return ScaleBatches(total, share, chosen)
 
 
 def choose_strategy(text: str, algorithm: str = "nccl") -> Strategy:

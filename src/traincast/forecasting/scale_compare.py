@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from traincast.errors import FileFormatError, InputError
-from traincast.forecasting.scale import Curve, Point, Scaling
+from traincast.forecasting.scale import Scaling, ScalingCurve, ScalingPoint
 from traincast.scaling.number_table import Row, read_rows
 
 _TIMES = ("step_s", "epoch_s", "total_s", "samples_per_s")
@@ -24,7 +24,7 @@ _ALIASES = {
 class MeasuredPoint:
     """A run that took place, and the point that forecasts it."""
 
-    point: Point
+    point: ScalingPoint
     step_s: float
 
     @property
@@ -58,7 +58,7 @@ class MeasuredPoint:
 class CurveComparison:
     """Measured runs of one curve."""
 
-    curve: Curve
+    curve: ScalingCurve
     by_count: dict[int, MeasuredPoint]
 
     @property
@@ -89,7 +89,7 @@ def compare(scaling: Scaling, path: str | Path, *, is_weak: bool) -> CurveCompar
     return CurveComparison(curve=curve, by_count=found)
 
 
-def _measured(row: Row, curve: Curve) -> MeasuredPoint:
+def _measured(row: Row, curve: ScalingCurve) -> MeasuredPoint:
     row.one_of("gpus")
     kind, n = row.one_of(*_TIMES), row.whole("gpus")
     point = next((each for each in curve.points if each.n_devices == n), None)

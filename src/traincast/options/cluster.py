@@ -30,7 +30,6 @@ Policies = Annotated[
         help="fifo, srtf, drf, tiresias, optimus, optimus-online (with parameter servers only), gavel, pollux, "
         "traincast, traincast-batch.",
         flag="--policy",
-        metavar="NAME[,NAME...]",
         typed=NAMES,
     ),
 ]
@@ -41,8 +40,7 @@ class SimulateOptions(TypedDict, total=False):
     """The rules of a simulated cluster, whatever its policy."""
 
     tables: Annotated[
-        str | Path | None,
-        Option(help="Folder of measured steps and gradients of applications.", metavar="FOLDER"),
+        str | Path | None, Option(help="Folder of measured steps and gradients of applications.", metavar="FOLDER")
     ]
     workload: Annotated[str | None, Option(help="Which workload of the file: realistic/1.", metavar="NAME")]
     interval_s: Annotated[
@@ -51,7 +49,6 @@ class SimulateOptions(TypedDict, total=False):
             help="Seconds between decisions; 0: at each submission and end.",
             default=INTERVAL_S,
             flag="--interval",
-            metavar="SECONDS",
             typed=SECONDS,
             at_least=0,
         ),
@@ -61,7 +58,6 @@ class SimulateOptions(TypedDict, total=False):
         Option(
             help="Seconds for which a job pauses when its devices change. Default: 30.",
             flag="--restart",
-            metavar="SECONDS",
             typed=SECONDS,
             at_least=0,
             shows_default=False,
@@ -78,7 +74,6 @@ class SimulateOptions(TypedDict, total=False):
         Option(
             help="Mean seconds between two failures of a node. Default: no node fails.",
             flag="--failure",
-            metavar="SECONDS",
             typed=SECONDS,
             above=0,
         ),
@@ -88,7 +83,6 @@ class SimulateOptions(TypedDict, total=False):
         Option(
             help="Seconds until a failed node is back. Default: 1800.",
             flag="--repair",
-            metavar="SECONDS",
             typed=SECONDS,
             above=0,
             shows_default=False,
@@ -99,7 +93,6 @@ class SimulateOptions(TypedDict, total=False):
         Option(
             help="Seconds between a job's checkpoints. Default: 600.",
             flag="--checkpoint",
-            metavar="SECONDS",
             typed=SECONDS,
             above=0,
             shows_default=False,
@@ -119,18 +112,12 @@ ElasticPolicy = Annotated[
     str, Option(help="fifo, srtf, drf, tiresias, optimus, gavel, pollux, traincast.", metavar="NAME")
 ]
 DecisionIntervalS = Annotated[
-    float, Option(help="Seconds between decisions.", flag="--interval", metavar="SECONDS", typed=SECONDS, above=0)
+    float, Option(help="Seconds between decisions.", flag="--interval", typed=SECONDS, above=0)
 ]
 StartS = Annotated[
-    float,
-    Option(
-        help="Seconds that a start is expected to take.", flag="--restart", metavar="SECONDS", typed=SECONDS, at_least=0
-    ),
+    float, Option(help="Seconds that a start is expected to take.", flag="--restart", typed=SECONDS, at_least=0)
 ]
 _RAY = Option(help="Run on this Ray cluster; 'local' starts one.", flag="--on-ray", metavar="ADDRESS")
 RayCluster = Annotated[str, _RAY]
 MaybeRayCluster = Annotated[str | None, _RAY]  # None: in this process
-LocalCpus = Annotated[
-    int | None,
-    Option(help="CPUs of a local cluster. Default: all of the machine.", at_least=1, shows_default=False),
-]
+LocalCpus = Annotated[int | None, Option(help="CPUs of a local cluster. Default: all of the machine.", at_least=1)]

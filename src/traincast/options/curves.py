@@ -27,36 +27,15 @@ WatchedLog = Annotated[
 ]
 Split = Annotated[str | None, Option(help="train, validation or test.", choices=_SPLITS, is_on_page=False)]
 TotalSteps = Annotated[
-    float | None,
-    Option(
-        help="Steps of the whole run. Default: as logged.",
-        metavar="N",
-        typed=AMOUNT,
-        above=0,
-        at_most=_MOST,
-    ),
+    float | None, Option(help="Steps of the whole run. Default: as logged.", typed=AMOUNT, above=0, at_most=_MOST)
 ]
 RunEpochs = Annotated[
     float | None,
-    Option(
-        help="Epochs of the whole run. Default: as logged.",
-        metavar="N",
-        typed=AMOUNT,
-        above=0,
-        at_most=_MOST,
-        is_on_page=False,
-    ),
+    Option(help="Epochs of the whole run. Default: as logged.", typed=AMOUNT, above=0, at_most=_MOST, is_on_page=False),
 ]
 StepsPerEpoch = Annotated[
     float | None,
-    Option(
-        help="Steps per epoch. Default: as logged.",
-        metavar="N",
-        typed=AMOUNT,
-        above=0,
-        at_most=_MOST,
-        is_on_page=False,
-    ),
+    Option(help="Steps per epoch. Default: as logged.", typed=AMOUNT, above=0, at_most=_MOST, is_on_page=False),
 ]
 Rates = Annotated[
     "LearningRate | None",
@@ -73,14 +52,7 @@ CurveFamily = Annotated[
 ]
 UsdPerHour = Annotated[
     float | None,
-    Option(
-        help="USD per hour for all devices together.",
-        flag="--price",
-        metavar="USD",
-        typed=USD,
-        at_least=0,
-        at_most=_DEAREST_USD,
-    ),
+    Option(help="USD per hour for all devices together.", flag="--price", typed=USD, at_least=0, at_most=_DEAREST_USD),
 ]
 Like = Annotated[
     "Sequence[Log | str | Path]",
@@ -126,7 +98,6 @@ StepTime = Annotated[
     Option(
         help="Seconds per step, instead of those in the log.",
         flag="--step-s",
-        metavar="S",
         typed=NUMBER,
         above=0,
         at_most=_LONGEST_STEP_S,
@@ -137,7 +108,6 @@ BatchTo = Annotated[
     float | None,
     Option(
         help="Also when the target is reached at this batch size: needs --noise-scale.",
-        metavar="N",
         typed=COUNT,
         above=0,
         is_on_page=False,
@@ -148,7 +118,6 @@ LoggedBatch = Annotated[
     Option(
         help="With --batch-to: batch size of the run. Default: as logged.",
         flag="--batch",
-        metavar="N",
         typed=COUNT,
         above=0,
         is_on_page=False,
@@ -158,28 +127,21 @@ LoggedBatch = Annotated[
 Format = Annotated[
     str | None,
     Option(
-        help=f"{', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}. Default: recognised.",
-        choices=_FORMATS,
-        is_on_page=False,
+        help=f"{', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}. Default: recognised.", choices=_FORMATS, is_on_page=False
     ),
 ]
-Pattern = Annotated[
-    str | None,
-    Option(help="Regular expression with named groups, for text logs.", is_on_page=False),
-]
+Pattern = Annotated[str | None, Option(help="Regular expression with named groups, for text logs.", is_on_page=False)]
 Columns = Annotated[
     Mapping[str, str] | None,
     Option(
         help="What a column is: step=it, val_loss=l2. Repeat for more.",
         flag="--column",
-        metavar="MEANING=NAME",
         typed=MEANING,
         is_on_page=False,
     ),
 ]
 OneRun = Annotated[
-    str | None,
-    Option(help="Which run to read, if a file holds several.", flag="--run", is_on_page=False),
+    str | None, Option(help="Which run to read, if a file holds several.", flag="--run", is_on_page=False)
 ]
 
 
@@ -196,22 +158,16 @@ ExpectedStepS = Annotated[
     float | None,
     Option(
         help="Expected seconds per step: warns if the run is slower.",
-        metavar="S",
         typed=NUMBER,
         above=0,
         at_most=_LONGEST_STEP_S,
         is_on_page=False,
     ),
 ]
-IntervalS = Annotated[
-    float, Option(help="Seconds between two looks.", flag="--interval", metavar="S", typed=NUMBER, above=0)
-]
+IntervalS = Annotated[float, Option(help="Seconds between two looks.", flag="--interval", typed=NUMBER, above=0)]
 StopIf = Annotated[
     str | None,
-    Option(
-        help="End with exit code 3 if p(target), loss, eta_s or slower is < or > a number.",
-        metavar="RULE",
-    ),
+    Option(help="End with exit code 3 if p(target), loss, eta_s or slower is < or > a number.", metavar="RULE"),
 ]
 Once = Annotated[bool, Option(help="Look once and end.")]
 Strict = Annotated[
@@ -234,34 +190,19 @@ TableOfRuns = Annotated[
 ]
 Size = Annotated[int, Option(help="The size to predict.", at_least=1, at_most=_MOST)]
 SizeColumn = Annotated[str, Option(help="The column of the table that holds the size.")]
-Predict = Annotated[
-    str,
-    Option(help="The size to predict, and its column: depth=50.", flag="--predict", metavar="COLUMN=N", typed=SIZE_OF),
-]
+Predict = Annotated[str, Option(help="The size to predict, and its column: depth=50.", flag="--predict", typed=SIZE_OF)]
 ModelFamily = Annotated[
-    str | None,
-    Option(help="Which family of models to predict, if the table holds several.", flag="--family"),
+    str | None, Option(help="Which family of models to predict, if the table holds several.", flag="--family")
 ]
 Rows = Annotated[str | None, Option(help="Which rows to use, if the table has a column split.", flag="--rows")]
 LossSplit = Annotated[str, Option(help="Which loss of the logs: train, validation or test.", choices=_SPLITS)]
 TargetMetric = Annotated[str, Option(help="Metric of the target, in the logs.")]
 TimedWorkers = Annotated[
-    Sequence[int] | None,
-    Option(
-        help="Time to the target by number of workers: 1-32.",
-        metavar="N[,N...]",
-        typed=WHOLE_NUMBERS,
-        at_least=1,
-    ),
+    Sequence[int] | None, Option(help="Time to the target by number of workers: 1-32.", typed=WHOLE_NUMBERS, at_least=1)
 ]
 TimedServers = Annotated[
     Sequence[int] | None,
-    Option(
-        help="With --workers: numbers of parameter servers. Default: 2,4.",
-        metavar="N[,N...]",
-        typed=WHOLE_NUMBERS,
-        at_least=1,
-    ),
+    Option(help="With --workers: numbers of parameter servers. Default: 2,4.", typed=WHOLE_NUMBERS, at_least=1),
 ]
 TimedBy = Annotated[
     str | None,
@@ -273,11 +214,5 @@ TimedBy = Annotated[
 ]
 TimedBatch = Annotated[
     int | None,
-    Option(
-        help="With --workers: global batch of synchronous workers.",
-        flag="--batch",
-        metavar="N",
-        typed=COUNT,
-        at_least=1,
-    ),
+    Option(help="With --workers: global batch of synchronous workers.", flag="--batch", typed=COUNT, at_least=1),
 ]

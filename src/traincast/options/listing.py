@@ -17,11 +17,7 @@ Arch = Annotated[str | None, Option(help="Only this architecture: Volta, Ampere,
 MinMemoryBytes = Annotated[
     float,
     Option(
-        help="Only devices with at least this much memory.",
-        flag="--min-memory",
-        metavar="GIB",
-        typed=GIBIBYTES,
-        shows_default=False,
+        help="Only devices with at least this much memory.", flag="--min-memory", typed=GIBIBYTES, shows_default=False
     ),
 ]
 Machines = Annotated[bool, Option(help="List machines to rent or buy instead: links, network, price.")]

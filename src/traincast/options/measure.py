@@ -16,13 +16,7 @@ UsedPrecision = Annotated[
 ]
 TimedSteps = Annotated[
     int | None,
-    Option(
-        help="Steps to time. Default: 5 to 100, about two seconds.",
-        flag="--steps",
-        at_least=1,
-        at_most=10**9,
-        shows_default=False,
-    ),
+    Option(help="Steps to time. Default: 5 to 100, about two seconds.", flag="--steps", at_least=1, at_most=10**9),
 ]
 
 # A model that runs. Several processes may measure the link between them without one.
@@ -33,7 +27,7 @@ _MODEL = Option(
 )
 ModelToRun = Annotated[str | Path, _MODEL]
 MaybeModelToRun = Annotated[str | Path | None, _MODEL]
-_BATCH = Option(help="Samples of one step, over all processes.", flag="--batch", metavar="N", typed=COUNT, at_least=1)
+_BATCH = Option(help="Samples of one step, over all processes.", flag="--batch", typed=COUNT, at_least=1)
 BatchToRun = Annotated[int, _BATCH]
 MaybeBatchToRun = Annotated[int | None, _BATCH]
 RunsCompiled = Annotated[bool, Option(help="Run the model under torch.compile.", flag="--compiled")]
@@ -47,7 +41,6 @@ EpochSamples = Annotated[
         help="Measure an epoch of so many samples, made up or from --data, over a loader.",
         flag="--epoch-samples",
         typed=COUNT,
-        metavar="N",
         at_least=1,
     ),
 ]
@@ -60,12 +53,10 @@ DataFunction = Annotated[
         help="Data set for --epoch-samples or --sweep workers. Default: made up; of a sweep, 'dataset' of the model's "
         "file.",
         metavar="FILE.py:FUNCTION",
-        shows_default=False,
     ),
 ]
 Processes = Annotated[
-    int | None,
-    Option(help="Train in so many processes at once, which share the batch (DDP).", at_least=2, shows_default=False),
+    int | None, Option(help="Train in so many processes at once, which share the batch (DDP).", at_least=2)
 ]
 AllReduce = Annotated[bool, Option(help="Measure the link between the processes, by message size.")]
 SWEEPS = ("batch", "workers", "optimizers", "norm", "device", "precision", "compile")
@@ -80,28 +71,20 @@ Sweep = Annotated[
     ),
 ]
 MaxStepS = Annotated[
-    float | None,
-    Option(
-        help="Sweep of batch: stop at a step longer than this many seconds. Default: 20.", above=0, shows_default=False
-    ),
+    float | None, Option(help="Sweep of batch: stop at a step longer than this many seconds. Default: 20.", above=0)
 ]
 SampleCostS = Annotated[
     float | None,
     Option(
         help="Sweep of workers: milliseconds that a made-up sample costs. Default: 1.",
         flag="--sample-ms",
-        metavar="MS",
         typed=MILLISECONDS,
         at_least=0,
-        shows_default=False,
     ),
 ]
 SampleWaits = Annotated[bool, Option(help="That cost is waiting, not CPU work.")]
 LearnedEpochs = Annotated[
-    int | None,
-    Option(
-        help="Sweep of optimizers: also learn for so many epochs.", flag="--epochs", at_least=0, shows_default=False
-    ),
+    int | None, Option(help="Sweep of optimizers: also learn for so many epochs.", flag="--epochs", at_least=0)
 ]
 StoreFile = Annotated[
     str | Path | None, Option(help="Keep the result in a store of records.", flag="--store", metavar="FILE.db")
@@ -141,10 +124,7 @@ StoreToWrite = Annotated[str | Path, Option(help="Where records go: one SQLite f
 NRows = Annotated[int, Option(help="Random layers or ops to time.", at_least=1)]
 RowsSeed = Annotated[int, Option(help="The same seed draws the same rows.")]
 Campaign = Annotated[str | None, Option(help="Its name in the store. Default: layers or ops.", metavar="NAME")]
-CpusPerTask = Annotated[
-    int | None,
-    Option(help="On Ray: CPUs of a node per task or run. Default: all.", at_least=1, shows_default=False),
-]
+CpusPerTask = Annotated[int | None, Option(help="On Ray: CPUs of a node per task or run. Default: all.", at_least=1)]
 RetryFailed = Annotated[bool, Option(help="Run again what failed before.")]
 
 PublicData = Annotated[
@@ -153,9 +133,7 @@ PublicData = Annotated[
 TracesFolder = Annotated[
     str | Path | None,
     Option(
-        help="Traces of their models, by benchmarks/capture_models.py; else ~/.cache/traincast/traces.",
-        metavar="DIR",
-        shows_default=False,
+        help="Traces of their models, by benchmarks/capture_models.py; else ~/.cache/traincast/traces.", metavar="DIR"
     ),
 ]
 SetNames = Annotated[
@@ -169,6 +147,5 @@ BrokenDownBy = Annotated[
     Option(
         help="Also one row per device, family, precision, part or op.",
         choices=("device", "family", "precision", "part", "op"),
-        shows_default=False,
     ),
 ]

@@ -8,8 +8,6 @@ from traincast.options.option import Option
 if TYPE_CHECKING:
     from traincast.trace.trace import Trace
 
-LARGEST_COUNT = 10**15  # nobody means more
-
 Model = Annotated[
     "str | Path | Trace",
     Option(
@@ -41,8 +39,7 @@ class ModelOptions(TypedDict, total=False):
 
 
 OneDevice = Annotated[
-    str | None,
-    Option(help="A device, or a machine with one: T4, rtx3090, g4dn.xlarge.", flag="--on", metavar="DEVICE"),
+    str | None, Option(help="A device, or a machine with one: T4, rtx3090, g4dn.xlarge.", flag="--on", metavar="DEVICE")
 ]
 By = Annotated[
     str,

@@ -31,7 +31,7 @@ class Option:
     default: Any = None  # of one in a TypedDict; a parameter has its own
     flag: str | None = None  # None: from the name of the parameter
     aliases: tuple[str, ...] = ()  # flags that it had before
-    metavar: str | None = None
+    metavar: str | None = None  # None: that of how it is typed
     typed: Typed | None = None  # how people type it, where that is not as Python has it
     is_argument: bool = False  # on a command line it stands without a flag
     is_repeated: bool = False  # on a command line each of its values has a flag of its own
@@ -43,7 +43,7 @@ class Option:
     choices_on_page: tuple[str, ...] = ()
     job: str = ""  # its table and key in a job file; "": it is not asked there
     is_on_page: bool = True
-    shows_default: bool = True
+    shows_default: bool = True  # None is never shown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,13 @@ class Declared:
     @property
     def shown_as(self) -> str:
         """What a message calls it on a command line: its flag, or what the help shows in its place."""
-        return (self.option.metavar or self.name) if self.option.is_argument else self.flag
+        return (self.metavar or self.name) if self.option.is_argument else self.flag
+
+    @property
+    def metavar(self) -> str | None:
+        """What stands for a value in the help of a command."""
+        typed = self.option.typed
+        return self.option.metavar or (None if typed is None else typed.metavar)
 
     @cached_property
     def type_text(self) -> str:

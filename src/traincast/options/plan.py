@@ -22,7 +22,7 @@ from traincast.options.typed import (
 from traincast.trace.settings import PRECISIONS
 
 NeededSamples = Annotated[
-    int, Option(help="Samples per epoch.", metavar="N", typed=COUNT, at_least=1, at_most=10**15, at_most_on_page=10**12)
+    int, Option(help="Samples per epoch.", typed=COUNT, at_least=1, at_most=10**15, at_most_on_page=10**12)
 ]
 DeadlineS = Annotated[
     float | None,
@@ -30,7 +30,6 @@ DeadlineS = Annotated[
         label="Deadline",
         help="The run is to be over by then: 12h, 90min, 1d12h.",
         flag="--deadline",
-        metavar="TIME",
         typed=DURATION,
         above=0,
         at_most_on_page=1e9,
@@ -39,20 +38,13 @@ DeadlineS = Annotated[
 BudgetUsd = Annotated[
     float | None,
     Option(
-        label="Budget, USD",
-        help="The most that it may cost.",
-        flag="--budget",
-        metavar="USD",
-        typed=USD,
-        above=0,
-        at_most_on_page=1e9,
+        label="Budget, USD", help="The most that it may cost.", flag="--budget", typed=USD, above=0, at_most_on_page=1e9
     ),
 ]
 Confidence = Annotated[
     float,
     Option(
         help="How likely a plan has to keep deadline and budget, from 0.5: 90% or 0.9.",
-        metavar="SHARE",
         typed=PROBABILITY,
         at_least=0.5,
         at_most=0.99,
@@ -60,12 +52,7 @@ Confidence = Annotated[
 ]
 TargetAccuracy = Annotated[
     float | None,
-    Option(
-        help="Train until this accuracy (with --curve) instead of --epochs.",
-        metavar="SHARE",
-        typed=ACCURACY,
-        is_on_page=False,
-    ),
+    Option(help="Train until this accuracy (with --curve) instead of --epochs.", typed=ACCURACY, is_on_page=False),
 ]
 FixedBatch = Annotated[
     int | None,
@@ -74,35 +61,26 @@ FixedBatch = Annotated[
         help="Samples of one optimizer update, over all GPUs. Default: 256.",
         flag="--batch",
         aliases=("--batch-size",),
-        metavar="N",
         typed=COUNT,
         at_least=1,
         at_most_on_page=1_048_576,
-        shows_default=False,
     ),
 ]
 BatchChoices = Annotated[
     Sequence[int] | None,
-    Option(help="Batches to choose from: 128:1024 or 128,192,256.", metavar="RANGE", typed=DOUBLING, is_on_page=False),
+    Option(help="Batches to choose from: 128:1024 or 128,192,256.", typed=DOUBLING, is_on_page=False),
 ]
 NoiseScale = Annotated[
-    float | None,
-    Option(help="Pollux' gradient noise in samples: what larger batches cost.", is_on_page=False),
+    float | None, Option(help="Pollux' gradient noise in samples: what larger batches cost.", is_on_page=False)
 ]
 Precisions = Annotated[
     str | Sequence[str] | None,
-    Option(
-        help="Default: fp32 and what a device's units speed up.",
-        metavar="NAME[,NAME...]",
-        typed=NAMES,
-        choices_on_page=PRECISIONS,
-    ),
+    Option(help="Default: fp32 and what a device's units speed up.", typed=NAMES, choices_on_page=PRECISIONS),
 ]
 Strategies = Annotated[
     str | Sequence[str] | None,
     Option(
         help="Default: ddp, and fsdp where that does not fit at once.",
-        metavar="NAME[,NAME...]",
         typed=NAMES,
         choices_on_page=STRATEGIES_OF_THE_PAGE,
     ),
@@ -113,8 +91,7 @@ Providers = Annotated[
 ]
 Spot = Annotated[bool, Option(label="Spot prices too", help="Also spot machines, with interruptions and checkpoints.")]
 Prices = Annotated[
-    str | Path | None,
-    Option(help="CSV: offer or device, usd_per_hour, date.", metavar="FILE", is_on_page=False),
+    str | Path | None, Option(help="CSV: offer or device, usd_per_hour, date.", metavar="FILE", is_on_page=False)
 ]
 MaxGpus = Annotated[int, Option(help="Most devices of a plan.", at_least=1, at_most_on_page=64)]
 MaxNodes = Annotated[int, Option(help="Most machines of a plan.", at_least=1, at_most_on_page=8)]
@@ -123,7 +100,6 @@ SetupS = Annotated[
     Option(
         help="From renting to the first step, and to restart.",
         flag="--setup",
-        metavar="TIME",
         typed=DURATION_OR_NONE,
         at_least=0,
         is_on_page=False,
@@ -142,7 +118,6 @@ CheckpointBytesPerS = Annotated[
     Option(
         help="MB per second at which checkpoints are written.",
         flag="--checkpoint-mb-per-s",
-        metavar="RATE",
         typed=MEGABYTES_PER_S,
         above=0,
         is_on_page=False,

@@ -38,7 +38,6 @@ BatchSizes = Annotated[
     Option(
         help="Samples of one optimizer update, over all devices; several: a table.",
         flag="--batch",
-        metavar="N[,N...]",
         typed=NUMBERS_IN_ORDER,
         at_least=1,
         job="training.batch",
@@ -49,7 +48,6 @@ NSamples = Annotated[
     Option(
         label="Samples of one epoch",
         help="Samples per epoch.",
-        metavar="N",
         typed=COUNT,
         at_least=1,
         at_most=10**15,
@@ -74,7 +72,6 @@ NTokens = Annotated[
     Option(
         help="Tokens of the whole run, instead of samples and epochs: 300B, 15T.",
         label="Tokens of the run",
-        metavar="N",
         typed=COUNT,
         at_least=1,
         at_most=10**18,
@@ -143,7 +140,6 @@ PriceUsdPerHour = Annotated[
     Option(
         help="USD per device and hour.",
         flag="--price",
-        metavar="USD",
         typed=USD,
         above=0,
         at_most_on_page=10_000,
@@ -183,15 +179,13 @@ Curve = Annotated[
     ),
 ]
 Target = Annotated[
-    float | None,
-    Option(help="Loss or accuracy to reach.", metavar="VALUE", typed=TARGET, is_on_page=False, job="target.value"),
+    float | None, Option(help="Loss or accuracy to reach.", typed=TARGET, is_on_page=False, job="target.value")
 ]
 Metric = Annotated[
     str | None,
     Option(
         label="Metric",
         help="Metric of curve and target: loss, accuracy, f1 or a column's name. Default: a loss.",
-        shows_default=False,
         is_on_page=False,
         job="target.metric",
     ),
@@ -227,8 +221,7 @@ CompareWith = Annotated[
     ),
 ]
 Against = Annotated[
-    str | None,
-    Option(help="Another commit of the job file: show the differences.", metavar="REF", is_on_page=False),
+    str | None, Option(help="Another commit of the job file: show the differences.", metavar="REF", is_on_page=False)
 ]
 
 

@@ -14,7 +14,6 @@ Gpus = Annotated[
     Sequence[int] | None,
     Option(
         help="Numbers of GPUs. Default: 1,2,4,... up to 8 or all.",
-        metavar="N[,N...]",
         typed=WHOLE_NUMBERS,
         is_on_page=False,  # which asks for n_devices
     ),
@@ -24,7 +23,6 @@ BatchOfAll = Annotated[
     Option(
         help="Strong scaling: samples of one update, over all GPUs.",
         flag="--batch",
-        metavar="N",
         typed=COUNT,
         at_least=1,
         at_most_on_page=1_048_576,
@@ -35,7 +33,6 @@ BatchPerGpu = Annotated[
     Option(
         help="Weak scaling: samples of one update on each GPU.",
         flag="--batch-per-gpu",
-        metavar="N",
         typed=COUNT,
         at_least=1,
         is_on_page=False,
@@ -55,11 +52,7 @@ InsideLink = Annotated[
 ]
 MaybeModel = Annotated[
     "str | Path | Trace | None",
-    Option(
-        help="A zoo name, a .trace, .onnx, .keras or config.json file, or file.py:factory.",
-        is_argument=True,
-        shows_default=False,
-    ),
+    Option(help="A zoo name, a .trace, .onnx, .keras or config.json file, or file.py:factory.", is_argument=True),
 ]
 CompareFile = Annotated[
     str | Path | None,
@@ -79,11 +72,7 @@ MeasuredEpochsFile = Annotated[
 NParameters = Annotated[
     int | None,
     Option(
-        help="With --measured: parameters of the model, instead of MODEL.",
-        metavar="N",
-        typed=COUNT,
-        at_least=1,
-        is_on_page=False,
+        help="With --measured: parameters of the model, instead of MODEL.", typed=COUNT, at_least=1, is_on_page=False
     ),
 ]
 OptimusSpeeds = Annotated[
@@ -96,26 +85,11 @@ OptimusSpeeds = Annotated[
     ),
 ]
 NSteps = Annotated[
-    int,
-    Option(
-        help="With --optimus: steps to be done.",
-        metavar="N",
-        typed=COUNT,
-        at_least=1,
-        at_most=10**12,
-        is_on_page=False,
-    ),
+    int, Option(help="With --optimus: steps to be done.", typed=COUNT, at_least=1, at_most=10**12, is_on_page=False)
 ]
 Workers = Annotated[
-    Sequence[int],
-    Option(help="With --optimus: numbers of workers.", metavar="N[,N...]", typed=WHOLE_NUMBERS, is_on_page=False),
+    Sequence[int], Option(help="With --optimus: numbers of workers.", typed=WHOLE_NUMBERS, is_on_page=False)
 ]
 Servers = Annotated[
-    Sequence[int],
-    Option(
-        help="With --optimus: numbers of parameter servers.",
-        metavar="N[,N...]",
-        typed=WHOLE_NUMBERS,
-        is_on_page=False,
-    ),
+    Sequence[int], Option(help="With --optimus: numbers of parameter servers.", typed=WHOLE_NUMBERS, is_on_page=False)
 ]

@@ -14,7 +14,6 @@ BatchSize = Annotated[
         label="Batch",
         help="Samples of one optimizer update, over all devices.",
         flag="--batch",
-        metavar="N",
         typed=COUNT,
         at_least=1,
         at_most_on_page=1_048_576,
@@ -27,7 +26,6 @@ Precision = Annotated[
         label="Precision",
         help="fp32, tf32, amp-fp16, amp-bf16 or bf16. Default: as captured (fp32 for zoo models).",
         choices=PRECISIONS,
-        shows_default=False,
         job="training.precision",
     ),
 ]
@@ -37,7 +35,6 @@ Optimizer = Annotated[
         label="Optimizer",
         help="none, sgd, momentum, adam, adamw, ... Default: as captured (sgd for zoo models).",
         choices=OPTIMIZERS,
-        shows_default=False,
         job="training.optimizer",
     ),
 ]
@@ -82,7 +79,6 @@ Ppp = Annotated[
     Option(
         help="With the method paleo: platform percent of peak, as a fraction.",
         above=0,
-        shows_default=False,
         is_on_page=False,
         job="method.ppp",
     ),
@@ -116,14 +112,14 @@ Devices = Annotated[
 ]
 
 
-class Settings(TypedDict, total=False):
+class SettingsOptions(TypedDict, total=False):
     """Precision and optimizer."""
 
     precision: Precision
     optimizer: Optimizer
 
 
-class MemoryOptions(Settings, ModelOptions, total=False):
+class MemoryOptions(SettingsOptions, ModelOptions, total=False):
     """What the memory of a step depends on."""
 
     devices: Devices
@@ -148,7 +144,7 @@ class MethodOptions(TypedDict, total=False):
     devices: Devices
 
 
-class StepOptions(Settings, MethodOptions, total=False):
+class StepOptions(SettingsOptions, MethodOptions, total=False):
     """How one device runs the step."""
 
     accumulation_steps: AccumulationSteps

@@ -18,24 +18,17 @@ _LARGEST_SEED = 2**31 - 1
 Data = Annotated[
     str | Path, Option(help="digits (offline), cifar10, or a path: CIFAR-10 files, or folders of images by class.")
 ]
-ImageSide = Annotated[
-    int | None, Option(help="Side of the images in pixels. Default: that of the data.", at_least=1, shows_default=False)
-]
+ImageSide = Annotated[int | None, Option(help="Side of the images in pixels. Default: that of the data.", at_least=1)]
 Download = Annotated[bool, Option(help="Fetch the data set if it is not here yet.", default=False)]
 TrainedModel = Annotated[str, Option(help="cifar_resnet18, 20, 32, 44, 56, 110 or resnet50.", flag="--model")]
 TrainedModels = Annotated[
-    Sequence[str],
-    Option(help="cifar_resnet20,cifar_resnet32, ...", flag="--models", metavar="NAME[,NAME...]", typed=NAMES),
+    Sequence[str], Option(help="cifar_resnet20,cifar_resnet32, ...", flag="--models", typed=NAMES)
 ]
 Teacher = Annotated[str, Option(help="The network that learns from the labels first.")]
 Student = Annotated[str, Option(help="The network that learns from the teacher.")]
 Weights = Annotated[
     str | Path | None,
-    Option(
-        help="Weights of a trained network. Default: train on half of the classes first.",
-        metavar="FILE",
-        shows_default=False,
-    ),
+    Option(help="Weights of a trained network. Default: train on half of the classes first.", metavar="FILE"),
 ]
 
 # How.
@@ -45,16 +38,14 @@ PretrainingEpochs = Annotated[
     int, Option(help="Epochs of the first training, each as long as the training set.", at_least=1)
 ]
 SourceEpochs = Annotated[int, Option(help="Passes over the first half of the classes.", at_least=1)]
-EpochCounts = Annotated[Sequence[int], Option(help="Epochs of the runs.", metavar="N[,N...]", typed=WHOLE_NUMBERS)]
+EpochCounts = Annotated[Sequence[int], Option(help="Epochs of the runs.", typed=WHOLE_NUMBERS)]
 BatchOfStep = Annotated[
-    int,
-    Option(help="Images per step.", flag="--batch", aliases=("--batch-size",), metavar="N", typed=COUNT, at_least=1),
+    int, Option(help="Images per step.", flag="--batch", aliases=("--batch-size",), typed=COUNT, at_least=1)
 ]
 BatchesOfDevice = Annotated[
     Sequence[int | EllipsisType],
     Option(
         help="Batch sizes per device, and of all devices. 32,... multiplies by 4 until memory or data end.",
-        metavar="N[,N...]",
         typed=GROWING_NUMBERS,
         at_least=1,
     ),
@@ -69,12 +60,10 @@ RatesToTry = Annotated[
         typed=NUMBER,
         is_repeated=True,
         above=0,
-        shows_default=False,
     ),
 ]
 Approaches = Annotated[
-    Sequence[str] | None,
-    Option(help="fine-tune, frozen or cached; repeat for more. Default: all.", flag="--approach", shows_default=False),
+    Sequence[str] | None, Option(help="fine-tune, frozen or cached; repeat for more. Default: all.", flag="--approach")
 ]
 TrainOptimizer = Annotated[
     str,
@@ -89,8 +78,7 @@ TrainPrecision = Annotated[
     str, Option(help="fp32, tf32, amp-fp16, amp-bf16 or bf16.", default="fp32", choices=PRECISIONS)
 ]
 Seed = Annotated[
-    int,
-    Option(help="Decides first weights, order and augmentation.", default=0, at_least=0, at_most=_LARGEST_SEED),
+    int, Option(help="Decides first weights, order and augmentation.", default=0, at_least=0, at_most=_LARGEST_SEED)
 ]
 TrainDevice = Annotated[str, Option(help="What it is trained on here: cpu, cuda, cuda:1.", default="cpu")]
 CheckpointS = Annotated[
@@ -99,18 +87,13 @@ CheckpointS = Annotated[
         help="At most so long between two checkpoints: 30, 90s, 5min.",
         default=CHECKPOINT_S,
         flag="--checkpoint-every",
-        metavar="SECONDS",
         typed=SECONDS,
         at_least=0,
     ),
 ]
 Out = Annotated[
     str | Path | None,
-    Option(
-        help="Folder for logs, checkpoints and results. Default: runs/RECIPE-MODEL-DATA.",
-        metavar="FOLDER",
-        shows_default=False,
-    ),
+    Option(help="Folder for logs, checkpoints and results. Default: runs/RECIPE-MODEL-DATA.", metavar="FOLDER"),
 ]
 
 # What the forecast is for.
@@ -129,55 +112,35 @@ ForecastDevice = Annotated[
 ]
 ForecastOnly = Annotated[bool, Option(help="Show the forecast and train nothing.")]
 Picture = Annotated[
-    str | Path | None,
-    Option(help="Write a PNG with images of every class and their numbers.", metavar="FILE", shows_default=False),
+    str | Path | None, Option(help="Write a PNG with images of every class and their numbers.", metavar="FILE")
 ]
 
 # Of teacher-student and weak.
-Labeled = Annotated[
-    float, Option(help="Share of the labels that are known.", flag="--labeled", metavar="SHARE", typed=SHARE)
-]
+Labeled = Annotated[float, Option(help="Share of the labels that are known.", flag="--labeled", typed=SHARE)]
 KValues = Annotated[
     Sequence[int] | None,
     Option(
         help="Images selected per class; repeat for more. Default: 1/8, 1/2 and 2 times the unlabeled ones.",
         flag="--k",
-        metavar="N",
         typed=COUNT,
         is_repeated=True,
-        shows_default=False,
     ),
 ]
 PValues = Annotated[
     Sequence[int],
     Option(
-        help="Likeliest classes that an image may serve; repeat for more.",
-        flag="--p",
-        metavar="N",
-        typed=COUNT,
-        is_repeated=True,
+        help="Likeliest classes that an image may serve; repeat for more.", flag="--p", typed=COUNT, is_repeated=True
     ),
 ]
-Clean = Annotated[
-    float, Option(help="Share of the labels that are clean.", flag="--clean", metavar="SHARE", typed=SHARE)
-]
+Clean = Annotated[float, Option(help="Share of the labels that are clean.", flag="--clean", typed=SHARE)]
 Noise = Annotated[
     Sequence[float],
-    Option(
-        help="Share of the tags that are replaced; repeat for more.",
-        flag="--noise",
-        metavar="SHARE",
-        typed=SHARE,
-        is_repeated=True,
-    ),
+    Option(help="Share of the tags that are replaced; repeat for more.", flag="--noise", typed=SHARE, is_repeated=True),
 ]
 Imbalance = Annotated[float, Option(help="Images of the commonest class over those of the rarest.")]
-Dropped = Annotated[
-    float, Option(help="Share of the images that lack their true tag.", flag="--dropped", metavar="SHARE", typed=SHARE)
-]
+Dropped = Annotated[float, Option(help="Share of the images that lack their true tag.", flag="--dropped", typed=SHARE)]
 Added = Annotated[
-    float,
-    Option(help="Share of the images that have a tag of another class.", flag="--added", metavar="SHARE", typed=SHARE),
+    float, Option(help="Share of the images that have a tag of another class.", flag="--added", typed=SHARE)
 ]
 
 # Of scaling and collect.
@@ -191,27 +154,13 @@ DeviceCounts = Annotated[
     ),
 ]
 ScalingDevice = Annotated[str, Option(help="What it is trained on here: cpu or cuda.", flag="--device")]
-ImagesPerEpoch = Annotated[
-    int | None,
-    Option(help="Images per epoch. Default: all.", metavar="N", typed=COUNT, at_least=1, shows_default=False),
-]
+ImagesPerEpoch = Annotated[int | None, Option(help="Images per epoch. Default: all.", typed=COUNT, at_least=1)]
 JoiningLink = Annotated[
     str | None,
-    Option(
-        help="Link between the devices: PCIe3 x16, 12GB/s. Default: measured.",
-        flag="--link",
-        metavar="LINK",
-        shows_default=False,
-    ),
+    Option(help="Link between the devices: PCIe3 x16, 12GB/s. Default: measured.", flag="--link", metavar="LINK"),
 ]
-TrainDevices = Annotated[
-    Sequence[str],
-    Option(help="cpu, cuda, or both.", flag="--on-devices", metavar="NAME[,NAME...]", typed=NAMES),
-]
-OnRay = Annotated[
-    str | None,
-    Option(help="Run on this Ray cluster; 'local' starts one.", metavar="ADDRESS", shows_default=False),
-]
+TrainDevices = Annotated[Sequence[str], Option(help="cpu, cuda, or both.", flag="--on-devices", typed=NAMES)]
+OnRay = Annotated[str | None, Option(help="Run on this Ray cluster; 'local' starts one.", metavar="ADDRESS")]
 
 
 class TrainingOptions(TypedDict, total=False):

@@ -19,6 +19,7 @@ _LONGEST_SHOWN = 80  # letters of a value in a message
 class Typed:
     """`read` raises ValueError where a text is not what it should be."""
 
+    metavar: str  # what stands for a value in the help
     read: Callable[[str], Any]
     what: str
     such_as: str
@@ -194,32 +195,35 @@ def _finite(text: str) -> float:
     return value
 
 
-DURATION = Typed(seconds, "a duration above 0", "12h, 90min, 1d12h or 45s", shown_duration)
-DURATION_OR_NONE = Typed(seconds_or_none, "a duration", "12h, 90min, 45s or 0", shown_duration)
-SECONDS = Typed(seconds_or_duration, "a number of seconds", "60, 90s or 12h", lambda value: f"{value:g}")
-USD = Typed(usd, "an amount in US dollars", "200, $200 or 12.50")
-SHARE = Typed(share, "a share", "5% or 0.05", lambda value: f"{100 * value:g}%")
-PROBABILITY = Typed(share, "a share", "90% or 0.9")
-ACCURACY = Typed(accuracy, "an accuracy", "0.92 or 92%")
-COUNT = Typed(count, "a whole number", "1281167, 300B or 15T")
-AMOUNT = Typed(amount, "a number", "90, 1.5 or 300k")
-MEANING = Typed(named, "a meaning and a column's name", "step=it")
-SIZE_OF = Typed(size_of, "a column and a whole number from 1", "depth=50")
-WHOLE_NUMBERS = Typed(whole_numbers, "a list of whole numbers from 1", "1,2,4,8 or 1-8", as_typed)
+DURATION = Typed("TIME", seconds, "a duration above 0", "12h, 90min, 1d12h or 45s", shown_duration)
+DURATION_OR_NONE = Typed("TIME", seconds_or_none, "a duration", "12h, 90min, 45s or 0", shown_duration)
+SECONDS = Typed("SECONDS", seconds_or_duration, "a number of seconds", "60, 90s or 12h", lambda value: f"{value:g}")
+USD = Typed("USD", usd, "an amount in US dollars", "200, $200 or 12.50")
+SHARE = Typed("SHARE", share, "a share", "5% or 0.05", lambda value: f"{100 * value:g}%")
+PROBABILITY = Typed("SHARE", share, "a share", "90% or 0.9")
+ACCURACY = Typed("SHARE", accuracy, "an accuracy", "0.92 or 92%")
+COUNT = Typed("N", count, "a whole number", "1281167, 300B or 15T")
+AMOUNT = Typed("N", amount, "a number", "90, 1.5 or 300k")
+MEANING = Typed("MEANING=NAME", named, "a meaning and a column's name", "step=it")
+SIZE_OF = Typed("COLUMN=N", size_of, "a column and a whole number from 1", "depth=50")
+WHOLE_NUMBERS = Typed("N[,N...]", whole_numbers, "a list of whole numbers from 1", "1,2,4,8 or 1-8", as_typed)
 GROWING_NUMBERS = Typed(
+    "N[,N...]",
     growing_numbers,
     "a list of whole numbers from 1",
     "32,128, or 32,... to go on",
     lambda values: ",".join("..." if value is ... else str(value) for value in values),
 )
-NUMBERS_IN_ORDER = Typed(in_order, "a whole number or a list of them", "128, or 32,64,128")
-DOUBLING = Typed(doubling, "a range of whole numbers from 1", "128:1024 or 128,192,256")
-NAMES = Typed(names, "a list of names", "ddp,fsdp", ",".join)
-MEGABYTES_PER_S = Typed(lambda text: _finite(text) * MEGA, "a rate in MB/s", "131", lambda value: f"{value / MEGA:g}")
-MILLISECONDS = Typed(
-    lambda text: _finite(text) / 1e3, "a number of milliseconds", "5 or 0.5", lambda value: f"{1e3 * value:g}"
+NUMBERS_IN_ORDER = Typed("N[,N...]", in_order, "a whole number or a list of them", "128, or 32,64,128")
+DOUBLING = Typed("RANGE", doubling, "a range of whole numbers from 1", "128:1024 or 128,192,256")
+NAMES = Typed("NAME[,NAME...]", names, "a list of names", "ddp,fsdp", ",".join)
+MEGABYTES_PER_S = Typed(
+    "RATE", lambda text: _finite(text) * MEGA, "a rate in MB/s", "131", lambda value: f"{value / MEGA:g}"
 )
-GIBIBYTES = Typed(lambda text: _finite(text) * GIB, "a number of GiB", "16", lambda value: f"{value / GIB:g}")
-NUMBER = Typed(_finite, "a number", "0.5 or 1e-3")
+MILLISECONDS = Typed(
+    "MS", lambda text: _finite(text) / 1e3, "a number of milliseconds", "5 or 0.5", lambda value: f"{1e3 * value:g}"
+)
+GIBIBYTES = Typed("GIB", lambda text: _finite(text) * GIB, "a number of GiB", "16", lambda value: f"{value / GIB:g}")
+NUMBER = Typed("S", _finite, "a number", "0.5 or 1e-3")
 # Without a unit: the metric is another option, and by itself a loss, which has no percent.
-TARGET = Typed(_finite, "a number", "0.92 (an accuracy of 92 % is --target 0.92 --metric accuracy)")
+TARGET = Typed("VALUE", _finite, "a number", "0.92 (an accuracy of 92 % is --target 0.92 --metric accuracy)")

@@ -57,6 +57,7 @@ _UNIT_IN_KEY: dict[Show, str] = {
     "duration": "s",
     "usd": "usd",
 }
+_RATES = ("samples_per_s", "speedup", "ratio", "flop_per_byte")  # three digits, by the end of the key
 NOTHING = "-"
 
 
@@ -88,6 +89,29 @@ class Column:
     def format(self, value: Cell) -> str:
         """The value as people read it."""
         return show_value(value, self.show)
+
+
+def columns_of(text: str) -> tuple[Column, ...]:
+    """'rent as name, total_s: time, cost_usd: cost': keys, what stands above them (the key itself, where nothing is
+    said), and how values read, where that does not follow from the key.
+    """
+    return tuple(_column(part) for part in text.split(", "))
+
+
+def _column(text: str) -> Column:
+    named, _, show = text.partition(" as ")
+    key, has_header, header = named.partition(":")
+    return Column(key=key, header=header.strip() if has_header else key, show=show or show_of(key))  # type: ignore[arg-type]
+
+
+def show_of(key: str) -> Show:
+    """How values of that key read, by its unit."""
+    if key.startswith("n_"):
+        return "integer"
+    if key.endswith(_RATES):
+        return "ratio"
+    known = [show for show, unit in _UNIT_IN_KEY.items() if f"_{unit}_" in f"_{key}_"]
+    return max(known, key=lambda show: len(_UNIT_IN_KEY[show]), default="text")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ Kind = Literal["strong", "weak"]
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
-class Scaling:
+class Speedups:
     """What N devices made of one device's time, element by element.
 
     `serial_fraction` is Karp and Flatt's metric for strong scaling and Gustafson's fraction for weak scaling. It is
@@ -35,14 +35,14 @@ class Scaling:
     warnings: tuple[str, ...]
 
 
-def strong_scaling(n_devices: ArrayLike, seconds: ArrayLike, *, one_device_s: ArrayLike) -> Scaling:
+def strong_scaling(n_devices: ArrayLike, seconds: ArrayLike, *, one_device_s: ArrayLike) -> Speedups:
     """From seconds of the same global batch (or epoch) on N devices and on one."""
     n_devices, many_s, one_s = _checked(n_devices, seconds, one_device_s)
     speedup = one_s / many_s
     return _scaling("strong", n_devices, speedup, karp_flatt_fraction(speedup, n_devices))
 
 
-def weak_scaling(n_devices: ArrayLike, step_s: ArrayLike, *, one_device_s: ArrayLike) -> Scaling:
+def weak_scaling(n_devices: ArrayLike, step_s: ArrayLike, *, one_device_s: ArrayLike) -> Speedups:
     """From seconds of a step with the same batch per device on N devices and on one."""
     n_devices, many_s, one_s = _checked(n_devices, step_s, one_device_s)
     speedup = n_devices * one_s / many_s
@@ -81,7 +81,7 @@ def gustafson_speedup(serial_fraction: ArrayLike, n_devices: ArrayLike) -> Float
     return n - serial * (n - 1)
 
 
-def _scaling(kind: Kind, n_devices: Floats, speedup: Floats, serial_fraction: Floats) -> Scaling:
+def _scaling(kind: Kind, n_devices: Floats, speedup: Floats, serial_fraction: Floats) -> Speedups:
     superlinear = np.unique(np.broadcast_to(n_devices, speedup.shape)[serial_fraction < -1e-12])
     warnings: tuple[str, ...] = ()
     if superlinear.size:
@@ -90,7 +90,7 @@ def _scaling(kind: Kind, n_devices: Floats, speedup: Floats, serial_fraction: Fl
             f"Faster than linear on {counts} devices, so the serial fraction is below 0 there: something else (input, "
             "memory, host) probably held one device back.",
         )
-    return Scaling(
+    return Speedups(
         kind=kind,
         n_devices=n_devices,
         speedup=speedup,

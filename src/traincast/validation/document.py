@@ -8,7 +8,7 @@ from typing import Any
 from traincast.errors import InputError, close_names
 from traincast.kernels.refit.sets import WEIGHTS
 from traincast.report.document import Document
-from traincast.report.table import Cell, Column, Table
+from traincast.report.table import Cell, Column, Table, columns_of
 from traincast.validation import charts
 from traincast.validation.errors import ErrorSummary
 from traincast.validation.layer_rows import LAYER_SETS
@@ -79,9 +79,7 @@ def document_of(sets: Sequence[MeasuredSet], *, by: str | None = None) -> Docume
 
 def overview(sets: Sequence[MeasuredSet]) -> Table:
     columns = (
-        Column(key="set", header="set"),
-        Column(key="method", header="method"),
-        Column(key="left_out", header="left out"),
+        *columns_of("set, method, left_out: left out"),
         *_FIGURES,
     )
     rows = [
@@ -95,9 +93,7 @@ def overview(sets: Sequence[MeasuredSet]) -> Table:
 def breakdown(sets: Sequence[MeasuredSet], tag: str) -> Table:
     """One row a value of the tag, for the prediction that each method is judged by."""
     columns = (
-        Column(key="set", header="set"),
-        Column(key="method", header="method"),
-        Column(key="left_out", header="left out"),
+        *columns_of("set, method, left_out: left out"),
         Column(key=tag, header="GPU" if tag == "device" else tag),
         *_FIGURES,
     )

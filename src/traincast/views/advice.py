@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from traincast.planning.roofline_chart import roofline_chart
-from traincast.report.table import Column, Row, Table
+from traincast.report.table import Row, Table, columns_of
 
 if TYPE_CHECKING:
     from traincast.planning.advice import Advice
@@ -15,13 +15,9 @@ if TYPE_CHECKING:
 
 _MOST_ROWS = 10
 _LEAST_SHOWN = 0.005  # of the step
-_WORK = (
-    Column(key="seconds_s", header="time", show="duration"),
-    Column(key="step_fraction", header="share", show="percent"),
-    Column(key="bound_by", header="bound by", show="name"),
-    Column(key="flop_per_s", header="FLOP/s", show="flop_per_s"),
-    Column(key="bytes_per_s", header="bytes/s", show="bytes_per_s"),
-    Column(key="flop_per_byte", header="flop/byte", show="ratio"),
+_WORK = columns_of(
+    "seconds_s: time, step_fraction: share, bound_by: bound by as name, flop_per_s: FLOP/s, "
+    "bytes_per_s: bytes/s, flop_per_byte: flop/byte"
 )
 
 
@@ -33,13 +29,7 @@ def op_table(advice: Advice) -> Table:
     ]
     return Table(
         title="Longest ops",
-        columns=(
-            Column(key="op", header="op", show="name"),
-            Column(key="module", header="module", show="name"),
-            Column(key="phase", header="phase", show="name"),
-            Column(key="n_ops", header="n", show="integer"),
-            *_WORK,
-        ),
+        columns=(*columns_of("op as name, module as name, phase as name, n_ops: n"), *_WORK),
         rows=tuple(rows),
         notes=(
             "launch: the kernel is so short that only its launch counts; host: the device waited for the dispatch.",
@@ -57,11 +47,7 @@ def module_table(advice: Advice) -> Table:
     ]
     return Table(
         title="Longest modules",
-        columns=(
-            Column(key="module", header="module", show="name"),
-            Column(key="n_ops", header="ops", show="integer"),
-            *_WORK,
-        ),
+        columns=(*columns_of("module as name, n_ops: ops"), *_WORK),
         rows=tuple(rows),
     )
 
@@ -70,15 +56,9 @@ def what_if_table(advice: Advice) -> Table:
     """Each change alone, best first."""
     return Table(
         title="What would help, each alone",
-        columns=(
-            Column(key="name", header="what", show="name"),
-            Column(key="speedup", header="speed", show="name"),
-            Column(key="speedup_interval", header="p10 to p90", show="name"),
-            Column(key="step_s", header="step", show="duration"),
-            Column(key="memory_bytes", header="memory", show="bytes"),
-            Column(key="fits", header="fits", show="name"),
-            Column(key="change", header="change"),
-            Column(key="catch", header="the catch"),
+        columns=columns_of(
+            "name: what as name, speedup: speed as name, speedup_interval: p10 to p90 as name, "
+            "step_s: step, memory_bytes: memory, fits as name, change, catch: the catch"
         ),
         rows=tuple(_what_if_row(one) for one in advice.what_ifs),
         notes=("Speed: samples per second relative to the current settings.",),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from traincast.report.table import Column, Row, Table
+from traincast.report.table import Row, Table, columns_of
 from traincast.units import show_duration, show_energy, show_kg, show_usd, show_watts, shown_or_never
 
 if TYPE_CHECKING:
@@ -51,11 +51,7 @@ def bound_table(bound_s: Mapping[str, float]) -> Table:
     shares = sorted(bound_s.items(), key=lambda item: -item[1])
     return Table(
         title="A step by what bounds it",
-        columns=(
-            Column(key="bound", header="bound by", show="name"),
-            Column(key="seconds_s", header="time", show="duration"),
-            Column(key="step_fraction", header="share", show="percent"),
-        ),
+        columns=columns_of("bound: bound by as name, seconds_s: time, step_fraction: share"),
         rows=tuple(
             (_SHOWN_AS.get(name, name), seconds, seconds / step_s)
             for name, seconds in shares

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traincast.report.document import Document
-from traincast.report.table import Column, Table
+from traincast.report.table import Column, Table, columns_of
 
 if TYPE_CHECKING:
     from traincast.api.benchmarks import BenchRun
@@ -14,11 +14,8 @@ if TYPE_CHECKING:
     from traincast.records.campaign import Progress
     from traincast.report.chart import Chart
 
-_PREDICTED = (
-    Column(key="layer", header="layer", show="name"),
-    Column(key="n", header="layers", show="integer"),
-    Column(key="median_ratio", header="predicted/measured", show="ratio"),
-    Column(key="within_2x_fraction", header="within twice", show="percent"),
+_PREDICTED = columns_of(
+    "layer as name, n: layers as integer, median_ratio: predicted/measured, within_2x_fraction: within twice"
 )
 
 

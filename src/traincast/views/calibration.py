@@ -5,7 +5,7 @@ from __future__ import annotations
 from traincast.api.calibrating import Calibration
 from traincast.report.chart import Chart, Series
 from traincast.report.document import Document
-from traincast.report.table import Column, Row, Show, Table
+from traincast.report.table import Row, Show, Table, columns_of
 from traincast.units import show_bytes, show_bytes_per_s, show_count, show_duration, show_flop_per_s, show_percent
 
 # What a unit of work is called, by how the names of its prices begin.
@@ -51,7 +51,7 @@ def _machine(found: Calibration) -> Table:
     if found.mean_error is not None:
         told = f"{show_percent(found.mean_error)} off on average"
         rows.insert(-1, ("benchmarks, each predicted from the others", told))
-    columns = (Column(key="what", header=""), Column(key="found", header="found"))
+    columns = columns_of("what:, found")
     return Table(title="Machine", columns=columns, rows=tuple(rows))
 
 
@@ -63,7 +63,7 @@ def _rates(found: Calibration) -> Table:
             rows.append((work, show_duration(price_s) + " each"))
         else:
             rows.append((work, show_count(1.0 / price_s, _UNITS[kind]) if price_s else "hidden behind other work"))
-    columns = (Column(key="work", header="work", show="name"), Column(key="rate", header="rate"))
+    columns = columns_of("work as name, rate")
     return Table(title="Rates", columns=columns, rows=tuple(rows))
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from traincast.report.chart import Chart, Series
 from traincast.report.document import Document
-from traincast.report.table import Column, Table
+from traincast.report.table import Table, columns_of
 from traincast.units import show_flop_per_s, show_usd
 
 if TYPE_CHECKING:
@@ -15,22 +15,13 @@ if TYPE_CHECKING:
     from traincast.hardware.device import Device
     from traincast.hardware.machines import Machine
 
-_DEVICE = (
-    Column(key="name", header="device"),
-    Column(key="year", header="year"),
-    Column(key="fp32_flop_per_s", header="fp32", show="flop_per_s"),
-    Column(key="tensor_flop_per_s", header="16 bit", show="flop_per_s"),
-    Column(key="memory_bytes", header="memory", show="bytes"),
-    Column(key="memory_bytes_per_s", header="bandwidth", show="bytes_per_s"),
+_DEVICE = columns_of(
+    "name: device, year, fp32_flop_per_s: fp32, tensor_flop_per_s: 16 bit, memory_bytes: memory, "
+    "memory_bytes_per_s: bandwidth"
 )
-_MACHINE = (
-    Column(key="name", header="machine", show="name"),
-    Column(key="provider", header="provider"),
-    Column(key="devices", header="devices", show="name"),
-    Column(key="inside", header="inside", show="name"),
-    Column(key="network", header="network", show="name"),
-    Column(key="price_usd_per_hour", header="per hour", show="usd"),
-    Column(key="price_date", header="price of"),
+_MACHINE = columns_of(
+    "name: machine as name, provider, devices as name, inside as name, network as name, "
+    "price_usd_per_hour: per hour, price_date: price of"
 )
 
 

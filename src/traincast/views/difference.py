@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traincast.report.table import Column, Row, Table
+from traincast.report.table import Row, Table, columns_of
 from traincast.units import show_bytes, show_duration, show_energy, show_kg, show_ratio, show_usd
 
 if TYPE_CHECKING:
@@ -36,12 +36,8 @@ def difference_table(difference: Difference, source: str) -> Table:
     rows += [(name, _told(before), _told(after), None, None) for name, before, after in difference.settings]
     return Table(
         title=f"Against {source}: {difference.headline}",
-        columns=(
-            Column(key="what", header="", show="name"),
-            Column(key="before", header="before", show="name"),
-            Column(key="after", header="now", show="name"),
-            Column(key="difference", header="change", show="name"),
-            Column(key="relative", header="in %", show="name"),
+        columns=columns_of(
+            "what: as name, before as name, after: now as name, difference: change as name, relative: in % as name"
         ),
         rows=tuple(rows),
     )

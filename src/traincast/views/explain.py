@@ -11,18 +11,14 @@ from traincast.planning.gap import Gap, GapRow
 from traincast.planning.verdict import verdict
 from traincast.report.chart import Chart, Series
 from traincast.report.document import Document
-from traincast.report.table import Column, Table
+from traincast.report.table import Column, Table, columns_of
 from traincast.views.advice import left_out_note, module_table, op_table, roofline_figure, what_if_table
 from traincast.views.answer_rows import bound_table
 from traincast.views.verdicts import fit_of, with_spread
 
 _LEAST_SHOWN = 0.005  # of the step: kinds below are added up in one row
 _PREDICTED = Column(key="predicted_s", header="predicted", show="duration")
-_MEASURED = (
-    Column(key="measured_s", header="measured", show="duration"),
-    Column(key="difference_s", header="difference", show="duration"),
-    Column(key="ratio", header="measured / predicted", show="ratio"),
-)
+_MEASURED = columns_of("measured_s: measured, difference_s: difference, ratio: measured / predicted")
 _SHARE = Column(key="predicted_fraction", header="share", show="percent")
 
 
@@ -72,10 +68,7 @@ def _phases(gap: Gap) -> Table:
 
 def _kinds(gap: Gap) -> Table:
     columns = (Column(key="kind", header="kind of work", show="name"), _PREDICTED)
-    rates = (
-        Column(key="flop_per_s", header="FLOP/s", show="flop_per_s"),
-        Column(key="bytes_per_s", header="bytes/s", show="bytes_per_s"),
-    )
+    rates = columns_of("flop_per_s: FLOP/s, bytes_per_s: bytes/s")
     rows = _shown(gap)
     if gap.has_kinds:
         return Table(

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from traincast.forecasting.layer_table import LayerTable
 from traincast.report.chart import Chart, Series
 from traincast.report.document import Document
-from traincast.report.table import Column, Table
+from traincast.report.table import Column, Table, columns_of
 from traincast.trace.layers import Layer
 from traincast.trace.trace import Trace
 from traincast.units import show_count, show_duration, show_flop, show_flop_per_s, show_integer
@@ -22,17 +22,12 @@ def document_of(answer: LayerTable) -> Document:
         columns.append(Column(key="n_layers", header="layers", show="integer"))
     else:
         columns.insert(0, Column(key="path", header="layer"))
-        columns += [
-            Column(key="input_shape", header="input", show="shape"),
-            Column(key="output_shape", header="output", show="shape"),
-        ]
+        columns += [*columns_of("input_shape: input as shape, output_shape: output as shape")]
     columns += [
-        Column(key="n_parameters", header="parameters", show="integer"),
-        Column(key="forward_flop", header="forward", show="flop"),
-        Column(key="backward_flop", header="backward", show="flop"),
-        Column(key="moved_bytes", header="bytes moved", show="bytes"),
-        Column(key="flop_per_byte", header="flop/byte", show="ratio"),
-        Column(key="flop_fraction", header="share", show="percent"),
+        *columns_of(
+            "n_parameters: parameters, forward_flop: forward, backward_flop: backward, "
+            "moved_bytes: bytes moved, flop_per_byte: flop/byte, flop_fraction: share"
+        )
     ]
     if answer.device is not None:
         columns.append(Column(key="ideal_s", header="ideal time", show="duration"))

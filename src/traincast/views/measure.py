@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from traincast.records.identity import STEP
 from traincast.report.chart import Chart, Series
 from traincast.report.document import Document
-from traincast.report.table import Column, Table
+from traincast.report.table import Table, columns_of
 from traincast.units import show_duration, show_percent, show_ratio, show_things
 
 if TYPE_CHECKING:
@@ -18,18 +18,8 @@ if TYPE_CHECKING:
     from traincast.measurement.statistics import Summary
     from traincast.records.environment import Environment
 
-_MEASURED = (
-    Column(key="what", header=""),
-    Column(key="median_s", header="median", show="duration"),
-    Column(key="minimum_s", header="least", show="duration"),
-    Column(key="p10_s", header="p10", show="duration"),
-    Column(key="p90_s", header="p90", show="duration"),
-    Column(key="share_fraction", header="share", show="percent"),
-)
-_FORECAST = (
-    Column(key="forecast_s", header="forecast", show="duration"),
-    Column(key="forecast_over_measured", header="forecast / measured", show="ratio"),
-)
+_MEASURED = columns_of("what:, median_s: median, minimum_s: least, p10_s: p10, p90_s: p90, share_fraction: share")
+_FORECAST = columns_of("forecast_s: forecast, forecast_over_measured: forecast / measured as ratio")
 
 
 def document_of(answer: ModelMeasurement) -> Document:

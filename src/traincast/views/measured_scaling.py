@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from traincast.report.chart import Chart, Series
 from traincast.report.document import Document
-from traincast.report.table import Column, Table
+from traincast.report.table import Table, columns_of
 from traincast.scaling.measured import DataParallelFit, MeasuredScaling
 from traincast.scaling.measured_epochs import FP32_BYTES, HUB, MEASURES, RING, MeasuredEpochs
 from traincast.scaling.measured_file import MeasuredEpoch
 from traincast.units import show_bytes_per_s, show_count, show_duration, show_percent, show_ratio, show_things
 
-_WHICH = (
-    Column(key="batch_size", header="batch", show="integer"),
-    Column(key="n_devices", header="GPUs", show="integer"),
-)
+_WHICH = columns_of("batch_size: batch as integer, n_devices: GPUs")
 
 
 def document_of(answer: MeasuredEpochs) -> Document:
@@ -33,12 +30,10 @@ def document_of(answer: MeasuredEpochs) -> Document:
 def _split_table(split: MeasuredScaling) -> Table:
     columns = (
         *_WHICH,
-        Column(key="epoch_s", header="epoch", show="duration"),
-        Column(key="speedup", header="speedup", show="ratio"),
-        Column(key="efficiency_fraction", header="efficiency", show="percent"),
-        Column(key="serial_fraction", header="serial fraction", show="percent"),
-        Column(key="compute_s", header="compute", show="duration"),
-        Column(key="communication_s", header="communication", show="duration"),
+        *columns_of(
+            "epoch_s: epoch, speedup, efficiency_fraction: efficiency, serial_fraction: serial fraction, "
+            "compute_s: compute, communication_s: communication"
+        ),
     )
     rows = tuple(
         (point.row.batch_size, point.row.n_devices, point.row.epoch_s, *(getattr(point, name) for name in MEASURES))
@@ -50,12 +45,10 @@ def _split_table(split: MeasuredScaling) -> Table:
 def _traffic_table(split: MeasuredScaling) -> Table:
     columns = (
         *_WHICH,
-        Column(key="ring_bytes", header="sent by each", show="bytes"),
-        Column(key="ring_bytes_per_s", header="rate", show="bytes_per_s"),
-        Column(key="ring_link_fraction", header="of the link", show="percent"),
-        Column(key="hub_bytes", header="through GPU 0", show="bytes"),
-        Column(key="hub_bytes_per_s", header="rate", show="bytes_per_s"),
-        Column(key="hub_link_fraction", header="of the link", show="percent"),
+        *columns_of(
+            "ring_bytes: sent by each, ring_bytes_per_s: rate, ring_link_fraction: of the link, "
+            "hub_bytes: through GPU 0, hub_bytes_per_s: rate, hub_link_fraction: of the link"
+        ),
     )
     rows = tuple(
         (point.row.batch_size, point.row.n_devices, *(getattr(point, name) for name in (*RING, *HUB)))
@@ -67,13 +60,7 @@ def _traffic_table(split: MeasuredScaling) -> Table:
 
 
 def _fit_table(fit: DataParallelFit) -> Table:
-    columns = (
-        *_WHICH,
-        Column(key="epoch_s", header="measured", show="duration"),
-        Column(key="fitted_s", header="fitted", show="duration"),
-        Column(key="error_fraction", header="error", show="percent"),
-        Column(key="bound_by", header="bound by"),
-    )
+    columns = (*_WHICH, *columns_of("epoch_s: measured, fitted_s: fitted, error_fraction: error, bound_by: bound by"))
     rows = tuple(
         (row.batch_size, row.n_devices, row.epoch_s, fitted_s, fitted_s / row.epoch_s - 1, bound)
         for row, fitted_s, bound in zip(fit.rows, fit.predicted_s, fit.bound_by, strict=True)

@@ -7,7 +7,7 @@ from typing import Any
 from traincast.memory.estimate import StepMemory, timeline_samples
 from traincast.report.chart import Chart, ReferenceLine, Series
 from traincast.report.document import Document
-from traincast.report.table import Column, Table
+from traincast.report.table import Table, columns_of
 from traincast.units import show_bytes
 from traincast.views.verdicts import fit_sentence
 
@@ -36,11 +36,7 @@ def _table(answer: StepMemory) -> Table:
         ("allocator", answer.overhead.allocator_bytes),
         ("total", answer.total_bytes),
     ]
-    columns = (
-        Column(key="kind", header="kind"),
-        Column(key="peak_bytes", header="at the peak", show="bytes"),
-        Column(key="total_fraction", header="share", show="percent"),
-    )
+    columns = columns_of("kind, peak_bytes: at the peak, total_fraction: share")
     return Table(
         title="Bytes at the peak",
         columns=columns,

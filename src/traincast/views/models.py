@@ -8,19 +8,14 @@ from typing import TYPE_CHECKING
 from traincast.api.models import load_model
 from traincast.report.chart import Chart, Series
 from traincast.report.document import Document
-from traincast.report.table import Column, Table
+from traincast.report.table import Table, columns_of
 from traincast.units import show_count, show_flop
 
 if TYPE_CHECKING:
     from traincast.api.listings import ModelList
     from traincast.frontend.models.zoo_model import ZooModel
 
-_COLUMNS = (
-    Column(key="name", header="model"),
-    Column(key="title", header="what it is"),
-    Column(key="n_parameters", header="parameters", show="integer"),
-    Column(key="options", header="options"),
-)
+_COLUMNS = columns_of("name: model, title: what it is, n_parameters: parameters, options")
 
 
 def document_of(found: ModelList, *, with_charts: bool = True) -> Document:

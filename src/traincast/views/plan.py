@@ -9,27 +9,17 @@ import numpy as np
 
 from traincast.report.chart import Chart, ReferenceLine, Series
 from traincast.report.document import Document
-from traincast.report.table import Column, Row, Table
+from traincast.report.table import Column, Row, Table, columns_of
 from traincast.units import show_bytes, show_duration, show_integer, show_usd
 from traincast.views.verdicts import bound_words, fit_of
 
 if TYPE_CHECKING:
     from traincast.planning.plan import Choice, Plan
 
-_COLUMNS = (
-    Column(key="rent", header="rent", show="name"),
-    Column(key="devices", header="devices", show="name"),
-    Column(key="batch", header="batch", show="integer"),
-    Column(key="per_pass", header="passes", show="name"),
-    Column(key="precision", header="precision", show="name"),
-    Column(key="strategy", header="strategy", show="name"),
-    Column(key="total_s", header="time", show="duration"),
-    Column(key="total_p10_s", header="p10", show="duration"),
-    Column(key="total_p90_s", header="p90", show="duration"),
-    Column(key="cost_usd", header="cost", show="usd"),
-    Column(key="cost_p90_usd", header="p90", show="usd"),
-    Column(key="kept_fraction", header="limits kept", show="percent"),
-    Column(key="price_date", header="price date", show="name"),
+_COLUMNS = columns_of(
+    "rent as name, devices as name, batch as integer, per_pass: passes as name, precision as name, "
+    "strategy as name, total_s: time, total_p10_s: p10, total_p90_s: p90, cost_usd: cost, "
+    "cost_p90_usd: p90, kept_fraction: limits kept, price_date: price date as name"
 )
 _MOST_POINTS = 400
 

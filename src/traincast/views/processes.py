@@ -11,7 +11,7 @@ from traincast.measurement.processes.result import ProcessesMeasurement
 from traincast.records.environment import Environment
 from traincast.report.chart import Chart, Series
 from traincast.report.document import Document
-from traincast.report.table import Column, Table
+from traincast.report.table import Table, columns_of
 from traincast.units import show_bytes, show_bytes_per_s, show_duration, show_percent
 from traincast.views.measure import forecast_notes
 
@@ -44,13 +44,7 @@ def steps_document(steps: ProcessesMeasurement, forecast: Forecast | None, no_fo
         communication = forecast.interval("exposed_communication_s")
         rows.append(("forecast of the step", forecast.step_s, *forecast.interval("step_s"), None))
         rows.append(("  of communication", forecast.exposed_communication_s, *communication, None))
-    columns = (
-        Column(key="what", header=""),
-        Column(key="median_s", header="median", show="duration"),
-        Column(key="p10_s", header="p10", show="duration"),
-        Column(key="p90_s", header="p90", show="duration"),
-        Column(key="n", header="n", show="integer"),
-    )
+    columns = columns_of("what:, median_s: median, p10_s: p10, p90_s: p90, n as integer")
     share = steps.batch_size // steps.n_processes
     return Document(
         title=f"{steps.model} in {steps.n_processes} processes, batch {steps.batch_size:,}",
@@ -92,14 +86,9 @@ def _ways_chart(steps: ProcessesMeasurement) -> Chart:
 
 def link_document(link: AllReduceMeasurement) -> Document:
     """Seconds and bandwidth by size, and the latency and bandwidth behind them."""
-    columns = (
-        Column(key="n_bytes", header="message", show="bytes"),
-        Column(key="median_s", header="median", show="duration"),
-        Column(key="p10_s", header="p10", show="duration"),
-        Column(key="p90_s", header="p90", show="duration"),
-        Column(key="fitted_s", header="fitted", show="duration"),
-        Column(key="bytes_per_s", header="algorithm", show="bytes_per_s"),
-        Column(key="bus_bytes_per_s", header="bus", show="bytes_per_s"),
+    columns = columns_of(
+        "n_bytes: message as bytes, median_s: median, p10_s: p10, p90_s: p90, fitted_s: fitted, "
+        "bytes_per_s: algorithm, bus_bytes_per_s: bus"
     )
     rows = tuple(
         (

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from traincast.report.document import Document
-from traincast.report.table import Column, Row, Table
+from traincast.report.table import Row, Table, columns_of
 from traincast.units import show_things
 from traincast.views.records_charts import counts_chart, times_charts
 
@@ -16,14 +16,9 @@ if TYPE_CHECKING:
     from traincast.api.records import ImportedRecords, StoredRecords
     from traincast.records.store import Group
 
-_COLUMNS = (
-    Column(key="kind", header="kind", show="name"),
-    Column(key="campaign", header="campaign", show="name"),
-    Column(key="n", header="records", show="integer"),
-    Column(key="n_failed", header="failed", show="integer"),
-    Column(key="first", header="first", show="name"),
-    Column(key="last", header="last", show="name"),
-    Column(key="devices", header="device"),
+_COLUMNS = columns_of(
+    "kind as name, campaign as name, n: records as integer, n_failed: failed, first as name, "
+    "last as name, devices: device"
 )
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from traincast.forecasting.assumptions import step_assumptions_of
-from traincast.forecasting.scale import Curve, Point, Scaling
+from traincast.forecasting.scale import Scaling, ScalingCurve, ScalingPoint
 from traincast.forecasting.scale_compare import CurveComparison, MeasuredPoint
 from traincast.hardware.link import Link
 from traincast.report.document import Document
-from traincast.report.table import Cell, Column, Row, Table
+from traincast.report.table import Cell, Column, Row, Table, columns_of
 from traincast.units import show_bytes_per_s, show_percent, show_ratio, show_things, show_usd
 from traincast.views.scale_charts import charts_of
 from traincast.views.verdicts import bound_words, with_spread
@@ -74,7 +74,7 @@ def _fits(scaling: Scaling) -> str:
     return f"Does not fit: {'; '.join(small)}." if small else "Fits everywhere."
 
 
-def _of(curve: Curve, comparison: CurveComparison | None) -> dict[int, MeasuredPoint]:
+def _of(curve: ScalingCurve, comparison: CurveComparison | None) -> dict[int, MeasuredPoint]:
     return comparison.by_count if comparison is not None and comparison.curve is curve else {}
 
 
@@ -83,14 +83,14 @@ def _measures(scaling: Scaling) -> Table:
     columns = (
         Column(key="n_devices", header="GPUs", show="integer"),
         Column(key=f"strong_{time}_s", header=f"strong: {time}", show="duration"),
-        Column(key="strong_samples_per_s", header="samples/s", show="ratio"),
-        Column(key="speedup", header="speedup", show="ratio"),
-        Column(key="strong_efficiency_fraction", header="efficiency", show="percent"),
-        Column(key="amdahl_serial_fraction", header="serial fraction", show="percent"),
+        *columns_of(
+            "strong_samples_per_s: samples/s, speedup, strong_efficiency_fraction: efficiency, "
+            "amdahl_serial_fraction: serial fraction"
+        ),
         Column(key=f"weak_{time}_s", header=f"weak: {time}", show="duration"),
-        Column(key="weak_samples_per_s", header="samples/s", show="ratio"),
-        Column(key="scaled_speedup", header="scaled speedup", show="ratio"),
-        Column(key="weak_efficiency_fraction", header="efficiency", show="percent"),
+        *columns_of(
+            "weak_samples_per_s: samples/s, scaled_speedup: scaled speedup, weak_efficiency_fraction: efficiency"
+        ),
     )
     rows = []
     for strong, weak in zip(scaling.strong.points, scaling.weak.points, strict=True):
@@ -106,24 +106,17 @@ def _measures(scaling: Scaling) -> Table:
     )
 
 
-def _work(curve: Curve, scaling: Scaling) -> Table:
+def _work(curve: ScalingCurve, scaling: Scaling) -> Table:
     """Times per epoch, or per step if the number of samples is unknown."""
     is_waiting = any(point.forecast.input_wait_s for point in curve.points)
     is_step = scaling.question.n_samples is None
     spread = [Column(key=f"{name}_step_s", header=name, show="duration") for name in ("p10", "p90")]
     columns = [
-        Column(key="n_devices", header="GPUs", show="integer"),
-        Column(key="batch_size_per_device", header="batch/GPU", show="integer"),
-        Column(key="step_s", header="step", show="duration"),
+        *columns_of("n_devices: GPUs, batch_size_per_device: batch/GPU as integer, step_s: step"),
         *(spread if is_step else []),
-        Column(key="compute_s", header="compute", show="duration"),
-        Column(key="communication_s", header="communication", show="duration"),
-        Column(key="exposed_s", header="exposed", show="duration"),
+        *columns_of("compute_s: compute, communication_s: communication, exposed_s: exposed"),
         *([Column(key="input_wait_s", header="input wait", show="duration")] if is_waiting else []),
-        Column(key="sent_bytes", header="sent per step", show="bytes"),
-        Column(key="sent_bytes_per_s", header="rate", show="bytes_per_s"),
-        Column(key="link_fraction", header="of the link", show="percent"),
-        Column(key="fits", header="fits"),
+        *columns_of("sent_bytes: sent per step, sent_bytes_per_s: rate, link_fraction: of the link, fits"),
     ]
     return Table(
         title=f"{curve.kind.capitalize()} scaling: {'a step' if is_step else 'an epoch'} on each GPU",
@@ -133,7 +126,7 @@ def _work(curve: Curve, scaling: Scaling) -> Table:
     )
 
 
-def _work_row(point: Point, *, is_waiting: bool, is_step: bool) -> Row:
+def _work_row(point: ScalingPoint, *, is_waiting: bool, is_step: bool) -> Row:
     one, times = point.forecast, point.n_steps or 1
     waited = (times * one.input_wait_s,) if is_waiting else ()
     return (
@@ -152,7 +145,7 @@ def _work_row(point: Point, *, is_waiting: bool, is_step: bool) -> Row:
     )
 
 
-def _runs(curve: Curve, scaling: Scaling, measured: dict[int, MeasuredPoint]) -> Table:
+def _runs(curve: ScalingCurve, scaling: Scaling, measured: dict[int, MeasuredPoint]) -> Table:
     """Runtime and cost with p10 and p90, beside measured ones."""
     question = scaling.question
     time = "total_s" if question.n_samples else "step_s"
@@ -164,11 +157,7 @@ def _runs(curve: Curve, scaling: Scaling, measured: dict[int, MeasuredPoint]) ->
     ]
     has_cost = curve.one.cost_usd is not None
     if has_cost:
-        columns += [
-            Column(key="cost_usd", header="cost", show="usd"),
-            Column(key="p10_cost_usd", header="p10", show="usd"),
-            Column(key="p90_cost_usd", header="p90", show="usd"),
-        ]
+        columns += [*columns_of("cost_usd: cost, p10_cost_usd: p10, p90_cost_usd: p90")]
     if measured:
         columns.append(Column(key=f"measured_{time}", header="measured", show="duration"))
         if has_cost:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from traincast.forecasting.scale import Curve, Scaling
+from traincast.forecasting.scale import Scaling, ScalingCurve
 from traincast.forecasting.scale_compare import CurveComparison
 from traincast.report.chart import Chart, Series
 from traincast.report.table import Show, show_value
@@ -39,7 +39,7 @@ def _lines(
     )
 
 
-def _line(curve: Curve, label: str, name: str, show: Show) -> Series:
+def _line(curve: ScalingCurve, label: str, name: str, show: Show) -> Series:
     values = [getattr(point.forecast, name) for point in curve.points]
     spread = [point.forecast.interval(name) for point in curve.points]
     return Series(
@@ -53,7 +53,7 @@ def _line(curve: Curve, label: str, name: str, show: Show) -> Series:
     )
 
 
-def _parts(curve: Curve, scaling: Scaling) -> Chart:
+def _parts(curve: ScalingCurve, scaling: Scaling) -> Chart:
     """Parts of an epoch, or of a step if the number of samples is unknown, without hidden communication."""
     unit = "an epoch" if scaling.question.n_samples else "a step"
     points = curve.points

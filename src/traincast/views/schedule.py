@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from traincast.report.chart import Chart, Series
 from traincast.report.document import Document
-from traincast.report.table import Column, Table
+from traincast.report.table import Table, columns_of
 from traincast.units import show_duration, show_things
 
 if TYPE_CHECKING:
@@ -15,16 +15,10 @@ if TYPE_CHECKING:
     from traincast.launch.elastic_events import Event
     from traincast.launch.elastic_history import JobOutcome
 
-_COLUMNS = (
-    Column(key="job", header="job", show="name"),
-    Column(key="submit_s", header="submitted", show="duration"),
-    Column(key="start_s", header="started", show="duration"),
-    Column(key="devices", header="devices", show="name"),
-    Column(key="n_lost", header="deaths", show="integer"),
-    Column(key="planned_finish_s", header="end in the simulation", show="duration"),
-    Column(key="expected_finish_s", header="expected at last start", show="duration"),
-    Column(key="finish_s", header="end", show="duration"),
-    Column(key="completion_s", header="completion", show="duration"),
+_COLUMNS = columns_of(
+    "job as name, submit_s: submitted, start_s: started, devices as name, n_lost: deaths, "
+    "planned_finish_s: end in the simulation, expected_finish_s: expected at last start, finish_s: end, "
+    "completion_s: completion"
 )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from traincast.forecasting.forecast import Forecast
 from traincast.report.chart import Chart, Series
 from traincast.report.document import Document
-from traincast.report.table import Cell, Column, Table
+from traincast.report.table import Cell, Column, Table, columns_of
 from traincast.units import show_duration, show_energy, show_kg, show_usd, show_watts, shown_or_never
 from traincast.views.forecast_parts import phases_chart, run_note, settings_of, warnings_of
 from traincast.views.verdicts import bound_words, with_spread
@@ -56,13 +56,10 @@ def _steps(forecasts: Sequence[Forecast]) -> Table:
     columns = [
         _place_column(forecasts),
         _BATCH,
-        Column(key="step_s", header="step", show="duration"),
-        Column(key="step_p10_s", header="p10", show="duration"),
-        Column(key="step_p90_s", header="p90", show="duration"),
-        Column(key="samples_per_s", header="samples/s", show="ratio"),
-        Column(key="bound_by", header="bound by"),
-        Column(key="peak_memory_bytes", header="memory", show="bytes"),
-        Column(key="fits", header="fits"),
+        *columns_of(
+            "step_s: step, step_p10_s: p10, step_p90_s: p90, samples_per_s: samples/s, bound_by: bound by, "
+            "peak_memory_bytes: memory, fits"
+        ),
     ]
     if any(forecast.total_s is not None for forecast in forecasts):
         columns.append(Column(key="total_s", header="total", show="duration"))

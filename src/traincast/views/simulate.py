@@ -4,27 +4,17 @@ from __future__ import annotations
 
 from traincast.report.chart import Chart, Series
 from traincast.report.document import Document
-from traincast.report.table import Cell, Column, Table
+from traincast.report.table import Cell, Table, columns_of
 from traincast.scheduling.charts import MOST_SPANS, completion_chart, devices_chart, gantt_chart, queue_chart
 from traincast.scheduling.compare import Outcome, PolicyComparison
 from traincast.units import show_duration, show_things
 
-_COLUMNS = (
-    Column(key="policy", header="policy", show="name"),
-    Column(key="mean_completion_s", header="mean completion", show="duration"),
-    Column(key="median_completion_s", header="median", show="duration"),
-    Column(key="p99_completion_s", header="p99", show="duration"),
-    Column(key="makespan_s", header="makespan", show="duration"),
-    Column(key="mean_wait_s", header="wait", show="duration"),
-    Column(key="utilisation_fraction", header="in use", show="percent"),
-    Column(key="restarting_fraction", header="restarting", show="percent"),
-    Column(key="fairness_fraction", header="fairness", show="percent"),
-    Column(key="n_restarts", header="restarts", show="integer"),
+_COLUMNS = columns_of(
+    "policy as name, mean_completion_s: mean completion, median_completion_s: median, "
+    "p99_completion_s: p99, makespan_s: makespan, mean_wait_s: wait, utilisation_fraction: in use, "
+    "restarting_fraction: restarting, fairness_fraction: fairness, n_restarts: restarts"
 )
-_SPREAD = (
-    Column(key="low_completion_s", header="p10", show="duration"),
-    Column(key="high_completion_s", header="p90", show="duration"),
-)
+_SPREAD = columns_of("low_completion_s: p10, high_completion_s: p90")
 _N_SLOWEST = 5
 
 
@@ -85,13 +75,9 @@ def _slowest(one: Outcome) -> Table:
     jobs = sorted(one.schedule.jobs, key=lambda job: -job.completion_s)[:_N_SLOWEST]
     return Table(
         title=f"Slowest jobs under {one.policy}",
-        columns=(
-            Column(key="job", header="job", show="name"),
-            Column(key="kind", header="kind", show="name"),
-            Column(key="completion_s", header="completion", show="duration"),
-            Column(key="wait_s", header="wait", show="duration"),
-            Column(key="device_s", header="device time", show="duration"),
-            Column(key="n_restarts", header="restarts", show="integer"),
+        columns=columns_of(
+            "job as name, kind as name, completion_s: completion, wait_s: wait, device_s: device time, "
+            "n_restarts: restarts"
         ),
         rows=tuple((job.name, job.kind, job.completion_s, job.wait_s, job.device_s, job.n_restarts) for job in jobs),
     )

@@ -12,7 +12,7 @@ from traincast.curves.size_transfer.held_out import Law, law_of
 from traincast.curves.size_transfer.transferred import QUANTITIES
 from traincast.report.chart import Chart, Series
 from traincast.report.document import Document
-from traincast.report.table import Column, Row, Table
+from traincast.report.table import Column, Row, Table, columns_of
 from traincast.units import show_things
 
 if TYPE_CHECKING:
@@ -53,10 +53,7 @@ def _parameters(study: Study) -> Table:
         rows.append((name, *(_digits(value) for value in (one.value, one.low, one.high)), *own, *of_ridge))
     columns = [Column(key="parameter", header=""), *_estimate_columns(""), Column(key="ridge", header="plain ridge")]
     if study.fitted:
-        columns[4:4] = [
-            Column(key="fitted", header="fitted"),
-            Column(key="error_fraction", header="error", show="percent"),
-        ]
+        columns[4:4] = [*columns_of("fitted, error_fraction: error")]
         columns.append(Column(key="ridge_error_fraction", header="its error", show="percent"))
     note = "loss = 1/(b0 k + b1) + b2" + ("; epochs are those to the target." if "epochs" in study.ridge else ".")
     return Table(title="Parameters", columns=tuple(columns), rows=tuple(rows), notes=(note,))
@@ -118,13 +115,9 @@ def _held_out(study: Study) -> Table:
 
 
 def _hardware(study: Study) -> Table:
-    columns = (
-        Column(key="quantity", header=""),
-        Column(key="n_rows", header="runs", show="integer"),
-        Column(key="n_models", header="models", show="integer"),
-        Column(key="n_gpus", header="kinds", show="integer"),
-        Column(key="spread_fraction", header="highest over lowest", show="percent"),
-        Column(key="p_value", header="p", show="ratio"),
+    columns = columns_of(
+        "quantity:, n_rows: runs, n_models: models, n_gpus: kinds, spread_fraction: highest over lowest, "
+        "p_value: p as ratio"
     )
     tests = study.predicted.hardware
     rows = tuple(tuple(getattr(test, column.key) for column in columns) for test in tests)
@@ -137,13 +130,9 @@ def _hardware(study: Study) -> Table:
 
 
 def _workers(times: Sequence[WorkersCurve]) -> Table:
-    columns = (
-        Column(key="n_servers", header="servers", show="integer"),
-        Column(key="best_n_workers", header="best workers", show="integer"),
-        Column(key="time_s", header="time to target", show="duration"),
-        Column(key="low_s", header="p10", show="duration"),
-        Column(key="high_s", header="p90", show="duration"),
-        Column(key="enough_n_workers", header="workers within 10 %", show="integer"),
+    columns = columns_of(
+        "n_servers: servers, best_n_workers: best workers as integer, time_s: time to target, "
+        "low_s: p10, high_s: p90, enough_n_workers: workers within 10 % as integer"
     )
     rows = []
     for curve in times:

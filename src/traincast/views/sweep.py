@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from traincast.report.document import Document
-from traincast.report.table import Cell, Column, Table
+from traincast.report.table import Cell, Column, Table, columns_of
 from traincast.units import show_duration
 from traincast.views.sweep_charts import (
     batch_charts,
@@ -30,14 +30,8 @@ if TYPE_CHECKING:
     from traincast.report.chart import Chart
 
 _STEP = Column(key="step_s", header="step", show="duration")
-_SPREAD = (
-    Column(key="step_p10_s", header="p10", show="duration"),
-    Column(key="step_p90_s", header="p90", show="duration"),
-)
-_FORECAST = (
-    Column(key="forecast_s", header="forecast", show="duration"),
-    Column(key="forecast_over_measured", header="forecast / measured", show="ratio"),
-)
+_SPREAD = columns_of("step_p10_s: p10, step_p90_s: p90")
+_FORECAST = columns_of("forecast_s: forecast, forecast_over_measured: forecast / measured as ratio")
 _SPEED = Column(key="samples_per_s", header="samples/s", show="ratio")
 _STOPPED = "Stopped by Ctrl-C: what had been measured until then is shown."
 _TITLES = {
@@ -75,8 +69,7 @@ def batch_document(sweep: BatchSweep, forecasts: Mapping[int, Forecast], no_fore
         _STEP,
         *_SPREAD,
         _SPEED,
-        Column(key="step_per_sample_s", header="a sample", show="duration"),
-        Column(key="peak_memory_bytes", header="peak memory", show="bytes"),
+        *columns_of("step_per_sample_s: a sample, peak_memory_bytes: peak memory"),
         *_FORECAST,
         Column(key="status", header="", show="name"),
     )
@@ -106,10 +99,7 @@ def workers_document(sweep: WorkersSweep) -> Document:
     columns = (
         Column(key="n_workers", header="workers", show="integer"),
         _SPEED,
-        Column(key="batch_s", header="a batch", show="duration"),
-        Column(key="data_s", header="waits for data", show="duration"),
-        Column(key="data_fraction", header="share", show="percent"),
-        Column(key="start_s", header="first batch after", show="duration"),
+        *columns_of("batch_s: a batch, data_s: waits for data, data_fraction: share, start_s: first batch after"),
     )
 
     def cells(row: WorkersRow) -> tuple[Cell, ...]:
@@ -141,11 +131,8 @@ def optimizers_document(sweep: OptimizerSweep, forecasts: Mapping[str, Forecast]
         Column(key="optimizer_s", header="update", show="duration"),
         *_FORECAST,
     )
-    learned = (
-        Column(key="learning_rate", header="learning rate", show="name"),
-        Column(key="loss", header="last loss", show="name"),
-        Column(key="accuracy_fraction", header="accuracy", show="percent"),
-        Column(key="epoch_s", header="an epoch", show="duration"),
+    learned = columns_of(
+        "learning_rate: learning rate as name, loss: last loss as name, accuracy_fraction: accuracy, epoch_s: an epoch"
     )
 
     def cells(row: OptimizerRow) -> tuple[Cell, ...]:
@@ -216,9 +203,7 @@ def _variants_table(sweep: VariantSweep, forecasts: Mapping[str, Forecast]) -> T
         Column(key="label", header="", show="name"),
         _STEP,
         *_SPREAD,
-        Column(key="forward_s", header="forward", show="duration"),
-        Column(key="backward_s", header="backward", show="duration"),
-        Column(key="optimizer_s", header="optimizer", show="duration"),
+        *columns_of("forward_s: forward, backward_s: backward, optimizer_s: optimizer"),
         _SPEED,
         Column(key="speedup", header="times as fast", show="ratio"),
     ]

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from traincast.report.chart import Chart, Series
 from traincast.report.document import Document
-from traincast.report.table import Column, Table
+from traincast.report.table import Table, columns_of
 from traincast.units import show_duration, show_usd
 
 if TYPE_CHECKING:
-    from traincast.api.training import RecipeForecast, StageForecast
+    from traincast.api.recipe_forecast import RecipeForecast, StageForecast
     from traincast.estimate import Estimate
     from traincast.recipes.engine.result import TrainResult
 
@@ -32,18 +32,10 @@ def forecast_document(name: str, forecast: RecipeForecast, about: tuple[Table, .
 
 def forecast_table(forecast: RecipeForecast) -> Table:
     """One row per stage, and their sum where there are several."""
-    columns = [
-        Column(key="stage", header="stage", show="name"),
-        Column(key="n_steps", header="steps", show="integer"),
-        Column(key="step_s", header="one step", show="duration"),
-        Column(key="train_s", header="training", show="duration"),
-        Column(key="input_s", header="input", show="duration"),
-        Column(key="evaluate_s", header="evaluation", show="duration"),
-        Column(key="total_s", header="total", show="duration"),
-        Column(key="total_p10_s", header="p10", show="duration"),
-        Column(key="total_p90_s", header="p90", show="duration"),
-        Column(key="peak_memory_bytes", header="memory", show="bytes"),
-    ]
+    columns = columns_of(
+        "stage as name, n_steps: steps, step_s: one step, train_s: training, input_s: input, evaluate_s: evaluation, "
+        "total_s: total, total_p10_s: p10, total_p90_s: p90, peak_memory_bytes: memory"
+    )
     rows = [_stage_row(stage, has_input=forecast.has_input) for stage in forecast.stages]
     if len(rows) > 1:
         train_s, read_s, evaluate_s = (
@@ -52,7 +44,7 @@ def forecast_table(forecast: RecipeForecast) -> Table:
         n_steps = sum(stage.stage.n_steps for stage in forecast.stages)
         ends = (forecast.total_s, *forecast.interval(), forecast.peak_memory_bytes)
         rows.append(("all", n_steps, None, train_s, read_s if forecast.has_input else None, evaluate_s, *ends))
-    return Table(title="Forecast", columns=tuple(columns), rows=tuple(rows))
+    return Table(title="Forecast", columns=columns, rows=tuple(rows))
 
 
 def forecast_notes(forecast: RecipeForecast) -> tuple[str, ...]:
@@ -157,13 +149,9 @@ def _against(predicted: Estimate, measured_s: float | None) -> tuple[float | Non
 
 
 def _compared(title: str, rows: Sequence[tuple[object, ...]]) -> Table:
-    columns = (
-        Column(key="what", header="", show="name"),
-        Column(key="predicted_s", header="predicted", show="duration"),
-        Column(key="predicted_p10_s", header="p10", show="duration"),
-        Column(key="predicted_p90_s", header="p90", show="duration"),
-        Column(key="measured_s", header="measured", show="duration"),
-        Column(key="ratio", header="predicted/measured", show="ratio"),
+    columns = columns_of(
+        "what: as name, predicted_s: predicted, predicted_p10_s: p10, predicted_p90_s: p90, "
+        "measured_s: measured, ratio: predicted/measured"
     )
     return Table(title=title, columns=columns, rows=tuple(rows))
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from traincast.report.chart import Chart, Series
 from traincast.report.document import Document
-from traincast.report.table import Column, Row, Table
+from traincast.report.table import Row, Table, columns_of
 from traincast.units import show_duration, show_things
 
 if TYPE_CHECKING:
     from traincast.api.collecting import CollectedRun, Collection
-    from traincast.api.training import RecipeForecast
+    from traincast.api.recipe_forecast import RecipeForecast
     from traincast.recipes.collection import Grid
 
 _MOST_LINES = 12  # of a chart: more cannot be told apart
@@ -43,20 +43,11 @@ def collection_document(collection: Collection, forecast: RecipeForecast | None)
     """One row per run, with its curve, and what it was expected to take."""
     done = [run for run in collection.runs if run.n_steps is not None]
     predicted_s = {} if forecast is None else {stage.name: stage.total_s for stage in forecast.stages}
-    columns = (
-        Column(key="name", header="run", show="name"),
-        Column(key="n_steps", header="steps", show="integer"),
-        Column(key="test_accuracy_fraction", header="test accuracy", show="percent"),
-        Column(key="best_test_accuracy_fraction", header="best", show="percent"),
-        Column(key="train_loss", header="train loss", show="ratio"),
-        Column(key="fitted_loss", header="fitted", show="ratio"),
-        Column(key="floor", header="floor", show="ratio"),
-        Column(key="scale", header="scale", show="ratio"),
-        Column(key="exponent", header="exponent", show="ratio"),
-        Column(key="drop", header="drop", show="ratio"),
-        Column(key="total_s", header="took", show="duration"),
-        Column(key="predicted_s", header="predicted", show="duration"),
-        Column(key="ratio", header="predicted/took", show="ratio"),
+    columns = columns_of(
+        "name: run as name, n_steps: steps, test_accuracy_fraction: test accuracy, "
+        "best_test_accuracy_fraction: best, train_loss: train loss as ratio, "
+        "fitted_loss: fitted as ratio, floor as ratio, scale as ratio, exponent as ratio, drop as ratio, "
+        "total_s: took, predicted_s: predicted, ratio: predicted/took"
     )
     progress = collection.progress
     n_runs = len(collection.runs) + collection.n_left

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from traincast.report.chart import Chart, ReferenceLine, Series
 from traincast.report.document import Document
-from traincast.report.table import Column, Row, Table
+from traincast.report.table import Column, Row, Table, columns_of
 from traincast.units import show_things
 from traincast.views.train_scaling_cells import DEVICES, OF_ALL, OF_EACH, of_cell, told
 
@@ -61,12 +61,10 @@ def _speedups(comparison: SpeedupComparison) -> Table:
     columns = (
         *_WHICH[comparison.kind],
         other,
-        Column(key="n_steps", header="steps", show="integer"),
-        Column(key="first_epoch_s", header="first epoch", show="duration"),
-        Column(key="epoch_s", header="epoch", show="duration"),
-        Column(key="speedup", header="speedup", show="ratio"),
-        Column(key="efficiency_fraction", header="efficiency", show="percent"),
-        Column(key="serial_fraction", header="serial fraction", show="percent"),
+        *columns_of(
+            "n_steps: steps, first_epoch_s: first epoch, epoch_s: epoch, speedup, "
+            "efficiency_fraction: efficiency, serial_fraction: serial fraction"
+        ),
     )
     rows = [
         (
@@ -114,14 +112,12 @@ def _parts(comparison: SpeedupComparison) -> Table:
 def _bandwidths(comparison: SpeedupComparison) -> Table:
     columns = (
         *_WHICH[comparison.kind],
-        Column(key="bytes_sent_bytes", header="sent by each", show="bytes"),
-        Column(key="exposed_bytes_per_s", header="measured", show="bytes_per_s"),
-        Column(key="exposed_link_fraction", header="of the link", show="percent"),
-        Column(key="assumed_bytes_per_s", header="assumed", show="bytes_per_s"),
-        Column(key="assumed_link_fraction", header="of the link", show="percent"),
-        Column(key="reduced_bytes_per_s", header="reduced alone", show="bytes_per_s"),
-        Column(key="reduced_link_fraction", header="of the link", show="percent"),
-        Column(key="link_bytes_per_s", header="link", show="bytes_per_s"),
+        *columns_of(
+            "bytes_sent_bytes: sent by each, exposed_bytes_per_s: measured, "
+            "exposed_link_fraction: of the link, assumed_bytes_per_s: assumed, "
+            "assumed_link_fraction: of the link, reduced_bytes_per_s: reduced alone, "
+            "reduced_link_fraction: of the link, link_bytes_per_s: link"
+        ),
     )
     rows = []
     for each in comparison.rows:
@@ -137,13 +133,11 @@ def _predictions(result: ScalingResult) -> Table:
     columns = (
         DEVICES,
         OF_EACH,
-        Column(key="predicted_s", header="predicted epoch", show="duration"),
-        Column(key="predicted_p10_s", header="p10", show="duration"),
-        Column(key="predicted_p90_s", header="p90", show="duration"),
-        Column(key="epoch_s", header="measured", show="duration"),
-        Column(key="ratio", header="predicted/measured", show="ratio"),
-        Column(key="predicted_communication_s", header="predicted communication", show="duration"),
-        Column(key="communication_s", header="measured", show="duration"),
+        *columns_of(
+            "predicted_s: predicted epoch, predicted_p10_s: p10, predicted_p90_s: p90, epoch_s: measured, "
+            "ratio: predicted/measured, predicted_communication_s: predicted communication, "
+            "communication_s: measured"
+        ),
     )
     rows: list[Row] = []
     for run in result.runs:

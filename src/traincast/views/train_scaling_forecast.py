@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from traincast.report.chart import Chart, Series
 from traincast.report.document import Document
-from traincast.report.table import Column, Row, Table
+from traincast.report.table import Column, Row, Table, columns_of
 from traincast.units import show_bytes, show_duration, show_things, show_usd
 from traincast.views.train_scaling_cells import DEVICES, OF_ALL, OF_EACH, of_cell, told
 
@@ -70,14 +70,10 @@ def _forecast_table(experiment: ScalingExperiment) -> Table:
         DEVICES,
         OF_EACH,
         OF_ALL,
-        Column(key="n_steps", header="steps", show="integer"),
-        Column(key="epoch_s", header="epoch", show="duration"),
-        Column(key="epoch_p10_s", header="p10", show="duration"),
-        Column(key="epoch_p90_s", header="p90", show="duration"),
-        Column(key="compute_s", header="compute", show="duration"),
-        Column(key="communication_s", header="communication", show="duration"),
-        Column(key="input_s", header="input", show="duration"),
-        Column(key="peak_memory_bytes", header="memory a device", show="bytes"),
+        *columns_of(
+            "n_steps: steps, epoch_s: epoch, epoch_p10_s: p10, epoch_p90_s: p90, compute_s: compute, "
+            "communication_s: communication, input_s: input, peak_memory_bytes: memory a device"
+        ),
         *((Column(key="epoch_usd", header="cost", show="usd"),) if has_cost else ()),
     )
     rows: list[Row] = []

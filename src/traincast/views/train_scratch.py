@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from traincast.report.document import Document
-from traincast.report.table import Column, Table
+from traincast.report.table import Table, columns_of
 from traincast.units import show_things
 
 if TYPE_CHECKING:
-    from traincast.api.training import RecipeForecast
+    from traincast.api.recipe_forecast import RecipeForecast
     from traincast.recipes.scratch import ScratchRecipe, ScratchResult
 
 
@@ -18,12 +18,9 @@ def scratch_document(recipe: ScratchRecipe, forecast: RecipeForecast, scratch: S
     from traincast.views.train import curve_charts, parts_table, times_chart
 
     result = scratch.training
-    columns = (
-        Column(key="test_accuracy_fraction", header="test accuracy", show="percent"),
-        Column(key="best_test_accuracy_fraction", header="best", show="percent"),
-        Column(key="test_loss", header="test loss", show="ratio"),
-        Column(key="final_loss", header="last batch's loss", show="ratio"),
-        Column(key="n_steps", header="steps", show="integer"),
+    columns = columns_of(
+        "test_accuracy_fraction: test accuracy, best_test_accuracy_fraction: best, "
+        "test_loss: test loss as ratio, final_loss: last batch's loss as ratio, n_steps: steps"
     )
     numbers = (result.test_accuracy, result.best_test_accuracy, result.test_loss, result.final_loss, result.n_steps)
     notes = [*recipe.data.notes, f"The log is '{result.log_path}': traincast converge reads it."]

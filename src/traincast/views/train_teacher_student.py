@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from traincast.report.chart import Chart
 from traincast.report.document import Document
-from traincast.report.table import Column, Table
+from traincast.report.table import Column, Table, columns_of
 from traincast.units import show_percent, show_things
 from traincast.views.seed_columns import flat_line, gain_columns, gain_words, interval_cells, mean_band, signed_cells
 
 if TYPE_CHECKING:
-    from traincast.api.training import RecipeForecast
+    from traincast.api.recipe_forecast import RecipeForecast
     from traincast.recipes.teacher_student.recipe import TeacherStudentRecipe
     from traincast.recipes.teacher_student.result import TeacherStudentResult
 
@@ -76,11 +76,10 @@ def baselines_table(result: TeacherStudentResult) -> Table:
 def students_table(result: TeacherStudentResult) -> Table:
     """One row per P and K."""
     columns = (
-        Column(key="p", header="P", show="integer"),
-        Column(key="k", header="K", show="integer"),
-        Column(key="n_selected", header="selected", show="integer"),
-        Column(key="right_fraction", header="rightly", show="percent"),
-        Column(key="pretrained_accuracy_fraction", header="pretrained", show="percent"),
+        *columns_of(
+            "p: P as integer, k: K as integer, n_selected: selected, right_fraction: rightly, "
+            "pretrained_accuracy_fraction: pretrained"
+        ),
         *_ACCURACY,
         *_GAINS,
     )
@@ -144,9 +143,5 @@ def remarks(recipe: TeacherStudentRecipe, result: TeacherStudentResult) -> tuple
     return tuple(notes)
 
 
-_ACCURACY = (
-    Column(key="accuracy_fraction", header="accuracy", show="percent"),
-    Column(key="accuracy_low_fraction", header="95 % from", show="percent"),
-    Column(key="accuracy_high_fraction", header="to", show="percent"),
-)
+_ACCURACY = columns_of("accuracy_fraction: accuracy, accuracy_low_fraction: 95 % from, accuracy_high_fraction: to")
 _GAINS = (*gain_columns("over the teacher"), *gain_columns("over the student alone", "own_gain"))

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from traincast.report.chart import Chart
 from traincast.report.document import Document
-from traincast.report.table import Column, Table
+from traincast.report.table import Table, columns_of
 from traincast.units import show_percent, show_things
 from traincast.views.seed_columns import interval_cells, mean_band
 
 if TYPE_CHECKING:
-    from traincast.api.training import RecipeForecast
+    from traincast.api.recipe_forecast import RecipeForecast
     from traincast.recipes.data.images import ImageDataset
     from traincast.recipes.over_seeds import OverSeeds
     from traincast.recipes.transfer_learning.recipe import TransferRecipe
@@ -46,11 +46,7 @@ def class_table(data: ImageDataset) -> Table:
     more = f"{len(rows) - _MOST_ROWS:,} more classes; all have {least:,} to {most:,} training images."
     return Table(
         title=f"Images per class of {data.name}",
-        columns=(
-            Column(key="class_name", header="class", show="name"),
-            Column(key="n_train", header="training images", show="integer"),
-            Column(key="n_test", header="test images", show="integer"),
-        ),
+        columns=columns_of("class_name: class as name, n_train: training images, n_test: test images"),
         rows=rows[:_MOST_ROWS],
         notes=(*((more,) if len(rows) > _MOST_ROWS else ()), *data.notes),
     )
@@ -58,15 +54,10 @@ def class_table(data: ImageDataset) -> Table:
 
 def accuracy_table(result: TransferResult) -> Table:
     """One row per approach and rate, with Student's interval over the seeds."""
-    columns = (
-        Column(key="approach", header="approach", show="name"),
-        Column(key="learning_rate", header="rate", show="name"),
-        Column(key="accuracy_fraction", header="final accuracy", show="percent"),
-        Column(key="accuracy_low_fraction", header="95 % from", show="percent"),
-        Column(key="accuracy_high_fraction", header="to", show="percent"),
-        Column(key="n_seeds", header="seeds", show="integer"),
-        Column(key="n_diverged", header="diverged", show="integer"),
-        Column(key="is_best", header=""),
+    columns = columns_of(
+        "approach as name, learning_rate: rate as name, accuracy_fraction: final accuracy, "
+        "accuracy_low_fraction: 95 % from, accuracy_high_fraction: to, n_seeds: seeds, "
+        "n_diverged: diverged, is_best:"
     )
     best = result.best_by_approach
     return Table(
@@ -88,17 +79,10 @@ def accuracy_table(result: TransferResult) -> Table:
 
 def times_table(recipe: TransferRecipe, forecast: RecipeForecast, result: TransferResult) -> Table:
     """Predicted beside measured time of one run, by stage: runs that diverged have stopped early and do not count."""
-    columns = (
-        Column(key="stage", header="stage", show="name"),
-        Column(key="n_runs", header="runs", show="integer"),
-        Column(key="predicted_run_s", header="predicted for one", show="duration"),
-        Column(key="predicted_p10_s", header="p10", show="duration"),
-        Column(key="predicted_p90_s", header="p90", show="duration"),
-        Column(key="measured_run_s", header="measured", show="duration"),
-        Column(key="ratio", header="predicted/measured", show="ratio"),
-        Column(key="step_s", header="predicted step", show="duration"),
-        Column(key="backward_s", header="its backward", show="duration"),
-        Column(key="peak_memory_bytes", header="memory", show="bytes"),
+    columns = columns_of(
+        "stage as name, n_runs: runs, predicted_run_s: predicted for one, predicted_p10_s: p10, "
+        "predicted_p90_s: p90, measured_run_s: measured, ratio: predicted/measured, "
+        "step_s: predicted step, backward_s: its backward, peak_memory_bytes: memory"
     )
     rows = []
     for stage in forecast.stages:

@@ -11,7 +11,7 @@ from traincast.units import show_percent, show_things
 from traincast.views.seed_columns import flat_line, gain_columns, gain_words, interval_cells, mean_band, signed_cells
 
 if TYPE_CHECKING:
-    from traincast.api.training import RecipeForecast
+    from traincast.api.recipe_forecast import RecipeForecast
     from traincast.recipes.weak_labels.recipe import WeakRecipe
     from traincast.recipes.weak_labels.result import WeakResult
 

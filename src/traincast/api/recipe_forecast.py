@@ -13,7 +13,7 @@ from traincast.hardware.host import THIS_MACHINE
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from traincast.api.scaling_forecast import ScalingForecast
+    from traincast.api.scaling_cells import ScalingForecast
     from traincast.forecasting.forecast import Forecast
     from traincast.hardware.cluster import Cluster
     from traincast.recipes.data.batches import Batches

@@ -47,6 +47,10 @@ def explain(
     from traincast.hardware.host import THIS_MACHINE
     from traincast.planning.gap import explain_gap
 
+    if options["mode"] == "inference" and measured is not None:
+        raise InputError(
+            "Only steps of training are compared with measured ones: leave the measurement or the mode out."
+        )
     if options["host"] is None and isinstance(on, str) and on.strip().lower() == THIS_MACHINE:
         options["host"] = THIS_MACHINE
     answer = forecast(model, on, batch_size, **options)

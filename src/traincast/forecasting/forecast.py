@@ -270,6 +270,7 @@ class Forecast:
         question = self.question
         return {
             "model": self.model,
+            "mode": question.trace.mode,
             "device": self.device,
             "on": question.place,
             "n_devices": question.n_devices,

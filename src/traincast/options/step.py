@@ -6,7 +6,7 @@ from typing import Annotated, TypedDict
 from traincast.options.model import ModelOptions
 from traincast.options.option import Option
 from traincast.options.typed import COUNT
-from traincast.trace.settings import OPTIMIZERS, PRECISIONS
+from traincast.trace.settings import MODES, OPTIMIZERS, PRECISIONS
 
 BatchSize = Annotated[
     int,
@@ -39,6 +39,16 @@ Optimizer = Annotated[
         choices=OPTIMIZERS,
         shows_default=False,
         job="training.optimizer",
+    ),
+]
+Mode = Annotated[
+    str,
+    Option(
+        help="train: whole training steps; inference: forward passes of the trained model.",
+        default="train",
+        choices=MODES,
+        is_on_page=False,
+        job="training.mode",
     ),
 ]
 Layout = Annotated[
@@ -139,6 +149,7 @@ class LayerOptions(ModelOptions, total=False):
 class MethodOptions(TypedDict, total=False):
     """How ops are run and timed, whatever is chosen about the run."""
 
+    mode: Mode
     layout: Layout
     compiled: Compiled
     method: Method

@@ -29,6 +29,8 @@ _ROWS: dict[str, tuple[str, Show]] = {
     "cost_usd": ("cost", "usd"),
     "peak_memory_bytes": ("peak memory", "bytes"),
 }
+_SHOWN_IF_ANY = ("input_wait_s", "exposed_communication_s")
+_OF_TRAINING = ("loss_s", "backward_s", "optimizer_s")
 
 
 def document_of(answers: Sequence[Forecast]) -> Document:
@@ -37,10 +39,11 @@ def document_of(answers: Sequence[Forecast]) -> Document:
 
 
 def _one(answer: Forecast) -> Document:
+    optional = (*_SHOWN_IF_ANY, *_OF_TRAINING) if answer.question.is_inference else _SHOWN_IF_ANY
     rows = []
     for name, (title, show) in _ROWS.items():
         value = getattr(answer, name)
-        if value is None or (name in ("input_wait_s", "exposed_communication_s") and not value):
+        if value is None or (name in optional and not value):
             continue
         low, high = answer.interval(name)
         spread = [show_value(low, show), show_value(high, show)] if low != high else [None, None]

@@ -77,6 +77,9 @@ AccumulationSteps = Annotated[
         job="training.accumulate",
     ),
 ]
+Counts = Annotated[
+    bool, Option(help="Also how many parameters, gradients and optimizer states there are.", is_on_page=False)
+]
 Method = Annotated[
     str,
     Option(

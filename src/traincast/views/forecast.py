@@ -11,6 +11,7 @@ from traincast.units import show_bytes, show_duration
 from traincast.views.answer_rows import bound_table, energy_rows, target_rows
 from traincast.views.forecast_parts import phases_chart, run_note, settings_of, warnings_of
 from traincast.views.several_forecasts import document_of_several
+from traincast.views.several_models import document_of_models
 from traincast.views.verdicts import bound_words, fit_of, with_spread
 
 # How the numbers of a forecast read, in the order in which people ask for them.
@@ -35,6 +36,8 @@ _OF_TRAINING = ("loss_s", "backward_s", "optimizer_s")
 
 def document_of(answers: Sequence[Forecast]) -> Document:
     """One forecast in full; several side by side."""
+    if len({answer.model for answer in answers}) > 1:
+        return document_of_models(answers)
     return _one(answers[0]) if len(answers) == 1 else document_of_several(answers)
 
 
@@ -48,6 +51,9 @@ def _one(answer: Forecast) -> Document:
         low, high = answer.interval(name)
         spread = [show_value(low, show), show_value(high, show)] if low != high else [None, None]
         rows.append((title, show_value(value, show), *spread))
+    if answer.question.is_inference:
+        place = next(number for number, row in enumerate(rows) if row[0] == _ROWS["flop_utilisation"][0])
+        rows.insert(place, ("samples/s at peak", show_value(answer.peak_samples_per_s, "ratio"), None, None))
     rows += [*energy_rows(answer), *target_rows(answer)]
     columns = (
         Column(key="what", header=""),

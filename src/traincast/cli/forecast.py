@@ -27,8 +27,8 @@ def forecast(line: CommandLine) -> None:
     several names with commas.
 
     Examples: traincast forecast resnet50 --on V100-PCIe-32GB --batch 128; traincast forecast bert-base --on T4 --on A10
-    --batch 8,16,32 --precision amp-fp16 --samples 100000 --epochs 3; traincast forecast job.toml --fail-over budget=200;
-    traincast forecast vgg16,googlenet,resnet50 --on K80 --batch 1 --mode inference
+    --batch 8,16,32 --precision amp-fp16 --samples 100000 --epochs 3; traincast forecast job.toml --fail-over
+    budget=200; traincast forecast vgg16,googlenet,resnet50 --on K80 --batch 1 --mode inference
     """
     from traincast.cli.forecast_job import models_of, run_of
 

@@ -13,8 +13,8 @@ from traincast.views.verdicts import fit_sentence
 
 _N_CHART_POINTS = 600
 _COUNTS_NOTE = (
-    "Adam's states are two numbers per trainable parameter, and a step count per tensor; buffers are the running statistics "
-    "of batch norms."
+    "Adam's states are two numbers per trainable parameter, and a step count per tensor; buffers are running "
+    "statistics of batch norms."
 )
 
 

@@ -13,6 +13,7 @@ from traincast.options.question import question
 
 if TYPE_CHECKING:
     from traincast.forecasting.forecast import Forecast
+    from traincast.forecasting.layer_sum import LayerSum
     from traincast.planning.gap import Gap
     from traincast.records.measured_step import MeasuredStep
     from traincast.records.record import Record, Settings
@@ -60,6 +61,15 @@ def explain(
     elif measured is not None:
         found = _read(Path(measured), answer)
     return explain_gap(answer, predicted_by_kind(answer.question), found)
+
+
+@question
+def lone_layers(model: o.Model, on: o.Place, batch_size: o.BatchSize, **options: Unpack[o.ExplainOptions]) -> LayerSum:
+    """Every layer timed alone as in the benchmarks of Justus et al., added up, against the whole model's step."""
+    from traincast.api.forecasts import forecast
+    from traincast.forecasting.layer_sum import layer_sum
+
+    return layer_sum(forecast(model, on, batch_size, **options).question)
 
 
 def _profiled(model: str | Path | Trace, answer: Forecast, options: dict[str, Any]) -> MeasuredStep:

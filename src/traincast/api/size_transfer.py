@@ -47,8 +47,8 @@ def transfer(
     `total_steps`, or `n_epochs` of `steps_per_epoch`, or the longest log.
 
     `workers` asks for the time to the target by numbers of workers and of parameter `servers` (2 and 4), at the speeds
-    of `optimus`: "paper-async", "paper-sync" with a global `batch_size`, a CSV file of measured points, or "MODEL@DEVICE"
-    ("MODEL@DEVICE@10Gb/s") for our forecast of synchronous workers.
+    of `optimus`: "paper-async", "paper-sync" with a global `batch_size`, a CSV file of measured points, or
+    "MODEL@DEVICE" ("MODEL@DEVICE@10Gb/s") for our forecast of synchronous workers.
     """
     from traincast.curves.size_transfer.fits import DEPTH
     from traincast.curves.size_transfer.runs import Wanted, read_known_runs

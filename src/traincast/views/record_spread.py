@@ -57,8 +57,8 @@ def _verdict(found: Sequence[Spread], several: Sequence[Spread]) -> str:
     ratio = show_percent((widest.slowest_over_fastest or 1.0) - 1)
     return (
         f"{measured}, {len(several)} of them on several machines. Widest: {widest.what} on {widest.n_machines} "
-        f"machines with {widest.device}, the slowest {ratio} above the fastest. A forecast that knows only the device's "
-        "name errs by that."
+        f"machines with {widest.device}, the slowest {ratio} above the fastest. A forecast that knows only the "
+        "device's name errs by that."
     )
 
 

@@ -14,6 +14,7 @@ from traincast.options.question import question
 if TYPE_CHECKING:
     from traincast.forecasting.forecast import Forecast
     from traincast.forecasting.layer_sum import LayerSum
+    from traincast.forecasting.mirrored_methods import MirroredMethods
     from traincast.planning.gap import Gap
     from traincast.records.measured_step import MeasuredStep
     from traincast.records.record import Record, Settings
@@ -70,6 +71,29 @@ def lone_layers(model: o.Model, on: o.Place, batch_size: o.BatchSize, **options:
     from traincast.forecasting.layer_sum import layer_sum
 
     return layer_sum(forecast(model, on, batch_size, **options).question)
+
+
+@question
+def mirrored(
+    model: o.Model,
+    on: o.Place,
+    batch_size: o.BatchSize,
+    *,
+    measured: o.Measured = None,
+    **options: Unpack[o.ExplainOptions],
+) -> MirroredMethods:
+    """The practicum's three methods for a step under MirroredStrategy and our forecast, beside a measured step.
+
+    `measured` is a file as `explain` reads it; without devices in it, a row is taken to be of these.
+    """
+    from dataclasses import replace
+
+    from traincast.api.forecasts import forecast
+    from traincast.forecasting.mirrored_methods import mirrored_methods
+
+    answer = forecast(model, on, batch_size, **options)
+    found = mirrored_methods(answer.question)
+    return found if measured is None else replace(found, measured_s=_read(Path(measured), answer).step_s)
 
 
 def _profiled(model: str | Path | Trace, answer: Forecast, options: dict[str, Any]) -> MeasuredStep:

@@ -1,7 +1,7 @@
 """`traincast explain`: why does a step take what it takes, what would help, and why not what was predicted?"""
 
 from traincast.api.explaining import explain as question
-from traincast.api.explaining import lone_layers
+from traincast.api.explaining import lone_layers, mirrored
 from traincast.cli.command import CommandLine, command
 from traincast.errors import InputError
 from traincast.options import catalog as o
@@ -30,9 +30,15 @@ def explain(line: CommandLine) -> None:
 
 def _show_layer_sum(line: CommandLine) -> None:
     """The practicum's question: what does a sum of layers say of the whole?"""
+    if line.options["strategy"] == "mirrored":
+        from traincast.views.mirrored_methods import document_of as mirrored_document
+
+        methods = mirrored(**line.options)
+        line.show(mirrored_document(methods), methods.to_dict)
+        return
     from traincast.views.layer_sum import document_of
 
     if line.options["measured"] is not None:
-        raise InputError("--layer-sum compares two predictions: leave --measured out.")
+        raise InputError("--layer-sum compares two predictions on one GPU: leave --measured out.")
     found = lone_layers(**line.options_of(lone_layers))
     line.show(document_of(found), found.to_dict)

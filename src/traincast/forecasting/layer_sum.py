@@ -38,6 +38,7 @@ class LoneLayer:
 
     path: str
     kind: str  # convolution or dense
+    n_parameters: int
     time: LoneLayerTime
 
     @property
@@ -104,8 +105,8 @@ def layer_sum(question: Question) -> LayerSum:
     """Of one device in fp32, as those benchmarks ran."""
     _check(question)
     optimizer = None if question.is_inference else question.settings.optimizer
-    session, keras = _session(question), find_host("tf2-keras")
-    layers, left_out = _layers(question, optimizer, session)
+    session, keras = session_host(question), find_host("tf2-keras")
+    layers, left_out = lone_layers_of(question, optimizer, session)
     whole_parts_s = _whole(question, optimizer, keras)
     return LayerSum(
         model=question.trace.name,
@@ -121,8 +122,15 @@ def layer_sum(question: Question) -> LayerSum:
 
 
 def _check(question: Question) -> None:
-    if question.device.kind != "gpu" or question.n_devices > 1:
-        raise InputError("Layers are timed alone on one GPU: name one, such as P100-PCIe-16GB.")
+    if question.n_devices > 1:
+        raise InputError("Layers are timed alone on one GPU: name one, or several with the strategy mirrored.")
+    check_benchmark(question)
+
+
+def check_benchmark(question: Question) -> None:
+    """What such benchmarks ran on, and how."""
+    if question.device.kind != "gpu":
+        raise InputError("Layers were timed alone on GPUs: name one, such as P100-PCIe-16GB.")
     if question.settings.precision != "fp32":
         raise InputError(
             f"The benchmarks of lone layers ran in fp32: leave the precision {question.settings.precision} out."
@@ -131,7 +139,7 @@ def _check(question: Question) -> None:
         check_fused_optimizer(question.settings.optimizer)
 
 
-def _session(question: Question) -> Host:
+def session_host(question: Question) -> Host:
     """A call costs what it did on the practicum's machine, if it is that GPU; else as on most machines."""
     from dataclasses import replace
 
@@ -157,7 +165,10 @@ def _whole(question: Question, optimizer: str | None, keras: Host) -> dict[str, 
     }
 
 
-def _layers(question: Question, optimizer: str | None, session: Host) -> tuple[tuple[LoneLayer, ...], dict[str, int]]:
+def lone_layers_of(
+    question: Question, optimizer: str | None, host: Host
+) -> tuple[tuple[LoneLayer, ...], dict[str, int]]:
+    """Each convolution and dense layer alone on the share of one device, and what there is no such benchmark for."""
     trace, graph = question.trace, question.trace.graph
     method, left_out = LibraryMethod(), Counter[str]()
     activations = _activations(graph)
@@ -168,20 +179,25 @@ def _layers(question: Question, optimizer: str | None, session: Host) -> tuple[t
         if name != "aten.convolution" and name not in _PRODUCTS:
             continue
         read = _convolution if name == "aten.convolution" else _dense
-        layer = read(graph, op, question.batch_size, activations.get(op, "none"))
+        layer = read(graph, op, question.micro_batch_size, activations.get(op, "none"))
         if isinstance(layer, str):
             left_out[layer] += 1
             continue
         if layer not in known:
             shape, rows = layer
             known[layer] = lone_layer_time(
-                shape, np.array([rows]), optimizer=optimizer, device=question.device, host=session, method=method
+                shape, np.array([rows]), optimizer=optimizer, device=question.device, host=host, method=method
             )
         kind = "convolution" if name == "aten.convolution" else "dense"
-        found.append(LoneLayer(path=trace.modules[graph.op_module[op]].path, kind=kind, time=known[layer]))
+        path, n_weights = trace.modules[graph.op_module[op]].path, _n_weights(layer[0])
+        found.append(LoneLayer(path=path, kind=kind, n_parameters=n_weights, time=known[layer]))
     if not found:
         raise InputError(f"{trace.name} has no convolution and no dense layer that the benchmark could time alone.")
     return tuple(found), dict(left_out)
+
+
+def _n_weights(layer: Layer) -> int:
+    return layer.channels_out * (layer.channels_in * layer.kernel**2 + layer.has_bias)
 
 
 def _activations(graph: Graph) -> dict[int, str]:

@@ -49,6 +49,19 @@ def test_several_are_a_table_with_a_row_each(capsys):
     assert "cost" not in out
 
 
+def test_several_models_stand_beside_each_other_with_what_the_peak_would_allow(capsys):
+    names = ["vgg16", "googlenet", "resnet50"]
+    arguments = [",".join(names), "--on", "K80", "--batch", "1", "--mode", "inference"]
+    out = told(capsys, *arguments)
+    assert [line.split()[0] for line in out.splitlines() if "K80-die  " in line] == names
+    for one in json.loads(told(capsys, *arguments, "--json"))["forecasts"]:
+        assert one["flop_utilisation"] == pytest.approx(one["samples_per_s"] / one["peak_samples_per_s"])
+    # The K80's die does 4.37 Tflop/s; VGG-16 is 15.47 G multiply-adds an image.
+    assert one["model"] == "resnet50"
+    vgg16 = json.loads(told(capsys, *["vgg16", *arguments[1:]], "--json"))
+    assert vgg16["peak_samples_per_s"] == pytest.approx(4.37e12 / (2 * 15.47e9), rel=1e-3)
+
+
 def test_what_a_plan_recommends_is_a_place_with_its_price(capsys):
     data = json.loads(
         told(capsys, "resnet50", "--on", "1x_RTX5090_SECURE", "--batch", "64", "--samples", "1000", "--json")

@@ -24,6 +24,16 @@ def test_adam_keeps_two_states_a_parameter(capsys):
     assert result["peak_bytes_by_kind"]["optimizer state"] == pytest.approx(2 * 4 * 138_357_544, rel=1e-5)
 
 
+def test_counts_are_of_numbers_and_not_of_bytes(capsys):
+    arguments = ["cifar_resnet18", "--batch", "128", "--optimizer"]
+    adam, sgd = (answer(capsys, *arguments, name)["counts"] for name in ("adam", "sgd"))
+    assert adam["parameters"] == adam["gradients"] == {"n": 11_173_962, "bytes": 4 * 11_173_962}
+    assert adam["optimizer states"]["n"] == 2 * 11_173_962 + 62  # and a step count for each of 62 tensors
+    assert sgd["optimizer states"] == {"n": 0, "bytes": 0}
+    assert run(["memory", *arguments, "adam", "--counts"]) == 0
+    assert "optimizer states   22,347,986  85.3 MiB        4.00" in capsys.readouterr().out
+
+
 def test_kinds_add_up_to_the_tracked_peak_and_the_rest_to_the_total(capsys):
     result = answer(capsys, "bert-base", "--batch", "8", "--precision", "amp-fp16")
     assert sum(result["peak_bytes_by_kind"].values()) == result["peak_bytes"]

@@ -97,6 +97,16 @@ def test_measured_runs_stand_beside_predicted_ones(capsys, tmp_path):
     assert [point["n_devices"] for point in data["points"]] == [1, 4]
 
 
+def test_the_error_of_the_throughput_has_another_base_than_that_of_the_runtime(capsys, tmp_path):
+    arguments = [*FOUR, "--batch", "64"]
+    predicted = json.loads(told(capsys, *arguments, "--json"))["strong"]["points"][1]["samples_per_s"]
+    file = file_of(tmp_path, f"gpus,samples_per_s\n2,{predicted / 2}\n")
+    out = told(capsys, *arguments, "--compare", file)
+    assert table(out, "Strong scaling: throughput, predicted and measured")[0][-2:] == ["100.0 %", "-50.0 %"]
+    point = json.loads(told(capsys, *arguments, "--compare", file, "--json"))["measured"]["points"][0]
+    assert (point["throughput_error_fraction"], point["error_fraction"]) == pytest.approx((1.0, -0.5))
+
+
 def test_options_reach_the_answer(capsys):
     options = ["--precision", "amp-fp16", "--optimizer", "adam", "--accumulate", "2", "--host", "tf2-keras"]
     options += [

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import traincast as tc
 from traincast.__main__ import run
 
 ROWS = """model,num_layers,family,gpu,b0,b1,b2,epochs
@@ -60,6 +61,18 @@ def test_json_has_the_curve_the_errors_and_the_workers(table, capsys):
     # epochs x 391 steps / (steps a second of Equation 4 with one worker and two servers)
     step_s = 1.02 * 128 + 2.78 + 4.92 / 2 + 0.02 * 2
     assert two["time_s"][0] == pytest.approx(data["parameters"]["epochs"]["value"] * 391 * step_s)
+
+
+def test_the_whole_curve_is_a_table_and_its_speeds_have_a_name(table, capsys):
+    arguments = ("--workers", "1-3", "--optimus", "cifar_resnet44@K80", "--batch", "128")
+    out = told(capsys, table, "--predict", "depth=44", *LENGTH, *arguments).out
+    rows = out.split("Time to the target for every number of workers\n")[1].split("\n\n")[0].splitlines()[1:]
+    assert [row.split()[0] for row in rows] == ["1", "2", "3"]
+    assert "Speeds: our forecast of cifar_resnet44 on machines with one K80 each and 10Gb/s between them" in out
+    data = json.loads(told(capsys, table, "--predict", "depth=44", *LENGTH, *arguments, "--json").out)
+    step_s = tc.forecast("cifar_resnet44", "3x1xK80@10Gb/s", 128, strategy="ps:4").step_s
+    expected_s = data["parameters"]["epochs"]["value"] * 391 * step_s
+    assert data["workers"][1]["time_s"][2] == pytest.approx(expected_s)
 
 
 def test_a_page_has_every_chart(table, tmp_path, capsys):

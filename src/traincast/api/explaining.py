@@ -13,6 +13,8 @@ from traincast.options.question import question
 
 if TYPE_CHECKING:
     from traincast.forecasting.forecast import Forecast
+    from traincast.forecasting.layer_sum import LayerSum
+    from traincast.forecasting.mirrored_methods import MirroredMethods
     from traincast.planning.gap import Gap
     from traincast.records.measured_step import MeasuredStep
     from traincast.records.record import Record, Settings
@@ -47,6 +49,10 @@ def explain(
     from traincast.hardware.host import THIS_MACHINE
     from traincast.planning.gap import explain_gap
 
+    if options["mode"] == "inference" and measured is not None:
+        raise InputError(
+            "Only steps of training are compared with measured ones: leave the measurement or the mode out."
+        )
     if options["host"] is None and isinstance(on, str) and on.strip().lower() == THIS_MACHINE:
         options["host"] = THIS_MACHINE
     answer = forecast(model, on, batch_size, **options)
@@ -56,6 +62,38 @@ def explain(
     elif measured is not None:
         found = _read(Path(measured), answer)
     return explain_gap(answer, predicted_by_kind(answer.question), found)
+
+
+@question
+def lone_layers(model: o.Model, on: o.Place, batch_size: o.BatchSize, **options: Unpack[o.ExplainOptions]) -> LayerSum:
+    """Every layer timed alone as in the benchmarks of Justus et al., added up, against the whole model's step."""
+    from traincast.api.forecasts import forecast
+    from traincast.forecasting.layer_sum import layer_sum
+
+    return layer_sum(forecast(model, on, batch_size, **options).question)
+
+
+@question
+def mirrored(
+    model: o.Model,
+    on: o.Place,
+    batch_size: o.BatchSize,
+    *,
+    measured: o.Measured = None,
+    **options: Unpack[o.ExplainOptions],
+) -> MirroredMethods:
+    """The practicum's three methods for a step under MirroredStrategy and our forecast, beside a measured step.
+
+    `measured` is a file as `explain` reads it; without devices in it, a row is taken to be of these.
+    """
+    from dataclasses import replace
+
+    from traincast.api.forecasts import forecast
+    from traincast.forecasting.mirrored_methods import mirrored_methods
+
+    answer = forecast(model, on, batch_size, **options)
+    found = mirrored_methods(answer.question)
+    return found if measured is None else replace(found, measured_s=_read(Path(measured), answer).step_s)
 
 
 def _profiled(model: str | Path | Trace, answer: Forecast, options: dict[str, Any]) -> MeasuredStep:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
-from traincast.api.models import load_model, model_options
+from traincast.api.models import trace_of
 from traincast.errors import InputError
 from traincast.options import catalog as o
 from traincast.options.question import question
@@ -41,7 +41,8 @@ def forecast(model: o.Model, on: o.Place, batch_size: o.BatchSize, **options: Un
     "tf1-session", "tf2-keras" or "this-machine". `input_samples_per_s` is what the data loader can deliver. `devices`
     is a file with devices of your own. `region` or `grid_g_per_kwh`, and `pue`, are for CO2; without them the region of
     the machine's price counts. `curve` is the log of an earlier run of the same model and data, `target` what its
-    `metric` is to reach. `n_classes`, `image_size`, `seqlen` and `head` are those of `load_model`.
+    `metric` is to reach. `mode="inference"` is forward passes of the trained model, without loss, backward pass and
+    update. `n_classes`, `image_size`, `seqlen` and `head` are those of `load_model`.
     """
     from traincast.forecasting.sweep import forecast_step
 
@@ -223,10 +224,9 @@ def _questions(
         assumed.append("Paleo with a PPP of 1 reaches the datasheet's peaks, which no device does: too fast.")
     if name is not None and host.name != name.strip().lower():
         assumed.append(host.notes)
-    trace = load_model(model, **model_options(options))
+    trace = trace_of(model, options, optimizer=options["optimizer"])
     settings = trace.defaults.override(options["precision"], options["optimizer"])
-    if options.get("n_tokens") is not None:
-        options = {**options, **_length(trace, options)}
+    options = {**options, **_length(trace, options)}
     as_it_is = {field.name: options[field.name] for field in fields(Question) if field.name in options}
     as_it_is |= {
         "trace": trace,

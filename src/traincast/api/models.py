@@ -111,6 +111,21 @@ def model_options(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: options[name] for name in o.ModelOptions.__annotations__ if options.get(name) is not None}
 
 
+def trace_of(model: str | Path | Trace, options: Mapping[str, Any], *, optimizer: str | None) -> Trace:
+    """The trace of what was asked for: training steps, or forward passes of the trained model."""
+    if options["mode"] == "train":
+        return load_model(model, **model_options(options))
+    if optimizer not in (None, "none"):
+        raise InputError(f"Inference updates no weights, so it has no optimizer: leave '{optimizer}' out.")
+    if options.get("accumulation_steps", 1) > 1:
+        raise InputError("Inference accumulates no gradients: leave the accumulation steps out.")
+    if options.get("curve") is not None:
+        raise InputError("Inference reaches no target, as it learns nothing: leave the target and its curve out.")
+    from traincast.trace.forward_only import forward_only
+
+    return forward_only(load_model(model, **model_options(options)))
+
+
 def _one_device(on: str | None, options: Mapping[str, Any]) -> Device | None:
     """Looked up before a model is loaded, which may take long."""
     from traincast.hardware.machines import find_single_device

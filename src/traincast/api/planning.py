@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
-from traincast.api.models import load_model, model_options
+from traincast.api.models import trace_of
 from traincast.errors import InputError, ParameterError
 from traincast.options import catalog as o
 from traincast.options.question import question
@@ -70,6 +70,8 @@ def plan(
     from traincast.planning.space import Space
     from traincast.scaling.strategy import find_strategy
 
+    if options["mode"] == "inference":
+        strategy = _of_inference(strategy, target_accuracy)
     limits = Limits(deadline_s=deadline_s, budget_usd=budget_usd, confidence=confidence)
     offers, remarks, warnings = _offers(_names(provider), prices, options["devices"])
     usual = batch_size if batch_size is not None else (batch_sizes[0] if batch_sizes else USUAL_BATCH)
@@ -99,6 +101,16 @@ def plan(
     return replace(found, remarks=tuple(remarks), warnings=tuple(warnings))
 
 
+def _of_inference(strategy: str | Sequence[str] | None, target_accuracy: float | None) -> str:
+    """Devices that predict side by side need no strategy, and learn nothing."""
+    if target_accuracy is not None:
+        raise InputError("Inference reaches no target, as it learns nothing: give the epochs instead.")
+    others = [name for name in _names(strategy) if name != "ddp"]
+    if others:
+        raise InputError(f"Inference is modelled with a whole model on every device: leave '{others[0]}' out.")
+    return "ddp"
+
+
 def _names(given: str | Sequence[str] | None) -> tuple[str, ...]:
     """One name, or several with commas between them or in a list."""
     if given is None:
@@ -124,7 +136,7 @@ def _run(model: str | Path | Trace, optimizer: str | None, options: Mapping[str,
 
     method = make_method(options["method"], layout=options["layout"], ppp=options["ppp"])
     host = find_host(options["host"] or DEFAULT_HOST)
-    trace = load_model(model, **model_options(options))
+    trace = trace_of(model, options, optimizer=optimizer)
     return Run(
         trace=trace,
         optimizer=trace.defaults.override(None, optimizer).optimizer,

@@ -12,6 +12,7 @@ from traincast.options.question import question
 
 if TYPE_CHECKING:
     from traincast.records.record import Record
+    from traincast.records.spread import Spread
     from traincast.records.store import Group
 
 
@@ -50,6 +51,21 @@ def stored_records(store: o.StoreToRead, *, kind: o.RecordKind = None, with_reco
     with Store(store, create=False) as opened:
         records = opened.records(kind) if with_records else ()
         return StoredRecords(store=Path(store), groups=tuple(opened.groups(kind)), records=tuple(records))
+
+
+@question
+def record_spreads(store: o.StoreToRead, *, kind: o.RecordKind = None) -> tuple[Spread, ...]:
+    """How far equal measurements lie apart, within machines and between machines with the same device."""
+    from traincast.records.spread import spreads_of
+    from traincast.records.store import Store
+
+    with Store(store, create=False) as opened:
+        found = spreads_of(opened.records(kind))
+    if not found:
+        raise InputError(
+            f"'{store}' holds nothing that was measured twice: measure again, or import another machine's."
+        )
+    return found
 
 
 @question

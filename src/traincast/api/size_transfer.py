@@ -47,7 +47,8 @@ def transfer(
     `total_steps`, or `n_epochs` of `steps_per_epoch`, or the longest log.
 
     `workers` asks for the time to the target by numbers of workers and of parameter `servers` (2 and 4), at the speeds
-    of `optimus`: "paper-async", "paper-sync" with a global `batch_size`, or a CSV file.
+    of `optimus`: "paper-async", "paper-sync" with a global `batch_size`, a CSV file of measured points, or
+    "MODEL@DEVICE" ("MODEL@DEVICE@10Gb/s") for our forecast of synchronous workers.
     """
     from traincast.curves.size_transfer.fits import DEPTH
     from traincast.curves.size_transfer.runs import Wanted, read_known_runs
@@ -67,16 +68,16 @@ def transfer(
     found = study(known, size, total_steps=length, family=family, size_name="layers" if is_depth else by)
     if workers is None:
         return found
-    times = _times(found, workers, servers or _USUAL_SERVERS, optimus or _USUAL_SPEEDS, batch_size)
-    return replace(found, workers=times)
+    times, told = _times(found, workers, servers or _USUAL_SERVERS, optimus or _USUAL_SPEEDS, batch_size)
+    return replace(found, workers=times, speeds=told)
 
 
 def _times(
     found: Study, workers: Sequence[int], servers: Sequence[int], speeds: str, batch_size: int | None
-) -> tuple[WorkersCurve, ...]:
+) -> tuple[tuple[WorkersCurve, ...], str]:
     """Predicted epochs, times the steps of an epoch, at the speed of so many workers and servers."""
-    from traincast.api.time_to_accuracy import time_to_accuracy
-    from traincast.scaling.optimus_times import speed_model
+    from traincast.api.time_to_accuracy import times_at
+    from traincast.api.worker_speeds import worker_speeds
 
     epochs = found.predicted.estimates.get("epochs")
     if epochs is None:
@@ -85,13 +86,8 @@ def _times(
         )
     if found.steps_per_epoch is None:
         raise InputError("The time by workers needs the steps of an epoch: give them.")
-    return time_to_accuracy(
-        epochs,
-        speed_model(speeds, batch_size)[0],
-        steps_per_epoch=found.steps_per_epoch,
-        n_workers=list(workers),
-        n_servers=list(servers),
-    )
+    curves, told = worker_speeds(speeds, batch_size, workers, servers)
+    return times_at(epochs, curves, steps_per_epoch=found.steps_per_epoch), told
 
 
 def _length(known: tuple[KnownRun, ...], total_steps: float | None, n_epochs: float | None, runs: str | Path) -> float:

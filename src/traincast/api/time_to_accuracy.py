@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from traincast.curves.size_transfer.transferred import Estimate
     from traincast.curves.size_transfer.workers_curve import WorkersCurve
-    from traincast.scaling.optimus import SpeedModel
+    from traincast.scaling.optimus import SpeedCurve, SpeedModel
 
 
 def time_to_accuracy(
@@ -29,10 +29,16 @@ def time_to_accuracy(
     epochs as they are; of one worker's mini-batch if asynchronous, where the harm of old weights is not counted. The
     interval is that of the epochs; the speed has none.
     """
+    from traincast.scaling.optimus import speed_curves
+
+    return times_at(epochs, speed_curves(model, n_workers, n_servers), steps_per_epoch=steps_per_epoch)
+
+
+def times_at(epochs: Estimate, curves: Sequence[SpeedCurve], *, steps_per_epoch: float) -> tuple[WorkersCurve, ...]:
+    """The same at speeds that are known already."""
     from math import inf
 
     from traincast.curves.size_transfer.workers_curve import WorkersCurve
-    from traincast.scaling.optimus import speed_curves
 
     if not 0 < steps_per_epoch < inf:
         raise InputError(f"An epoch has steps, above 0 and finite, not {steps_per_epoch}.")
@@ -44,5 +50,5 @@ def time_to_accuracy(
             low_s=epochs.low * steps_per_epoch / curve.steps_per_s,
             high_s=epochs.high * steps_per_epoch / curve.steps_per_s,
         )
-        for curve in speed_curves(model, n_workers, n_servers)
+        for curve in curves
     )

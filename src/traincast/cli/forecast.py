@@ -23,15 +23,19 @@ def _own(*, fail_over: o.FailOver = None, compare: o.CompareWith = None, against
 
 @command(forecasts, own=_own, defaults={"on": None, "batch_sizes": None}, assumes=True)
 def forecast(line: CommandLine) -> None:
-    """What will this run take: time, memory, money, energy? MODEL may be a job file (.toml), too.
+    """What will this run take: time, memory, money, energy? MODEL may be a job file (.toml), too, or
+    several names with commas.
 
     Examples: traincast forecast resnet50 --on V100-PCIe-32GB --batch 128; traincast forecast bert-base --on T4 --on A10
-    --batch 8,16,32 --precision amp-fp16 --samples 100000 --epochs 3; traincast forecast job.toml --fail-over budget=200
+    --batch 8,16,32 --precision amp-fp16 --samples 100000 --epochs 3; traincast forecast job.toml --fail-over
+    budget=200; traincast forecast vgg16,googlenet,resnet50 --on K80 --batch 1 --mode inference
     """
-    from traincast.cli.forecast_job import run_of
+    from traincast.cli.forecast_job import models_of, run_of
 
     run = run_of(line)
-    found = forecasts(**run.options)
+    found = tuple(
+        one for model in models_of(run.options["model"]) for one in forecasts(**{**run.options, "model": model})
+    )
     earlier = run.earlier()
     difference = None if earlier is None else _difference(earlier[1], found, earlier[0])
     from traincast.views.forecast import document_of

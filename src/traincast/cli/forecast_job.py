@@ -38,9 +38,10 @@ class ForecastRun:
             raise InputError("--compare and --against are two answers to one question: give one of them.")
         if self.against is not None and self.job is None:
             raise InputError("--against compares a job file with itself at another commit: give a job file (.toml).")
+        several = len(models_of(self.options["model"]))
         is_compared = self.compare is not None or self.against is not None
-        if is_compared and len(self.options["on"]) * len(self.options["batch_sizes"]) > 1:
-            raise InputError("Differences are told of one choice: name one place and one batch size.")
+        if is_compared and several * len(self.options["on"]) * len(self.options["batch_sizes"]) > 1:
+            raise InputError("Differences are told of one choice: name one model, one place and one batch size.")
 
     def earlier(self) -> tuple[str, dict[str, Any]] | None:
         """Where the earlier forecast is from, and what it said."""
@@ -87,6 +88,16 @@ def _limits(text: str) -> Gates:
     from traincast.planning.gates import gates_of
 
     return gates_of(text)
+
+
+def models_of(model: str) -> list[str]:
+    """Several names stand with commas between them; a file's name may have one of its own."""
+    if "," not in model or Path(model).exists():
+        return [model]
+    names = [name.strip() for name in model.split(",")]
+    if "" in names:
+        raise InputError(f"'{model}' has an empty name between its commas: name models as vgg16,resnet50.")
+    return list(dict.fromkeys(names))
 
 
 def _words(typed: Mapping[str, Any]) -> list[str]:

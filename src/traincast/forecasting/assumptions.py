@@ -20,7 +20,7 @@ def assumptions_of(forecast: Forecast) -> tuple[str, ...]:
     """In the order of the numbers that rest on them."""
     question, energy, to_target = forecast.question, forecast.energy, forecast.to_target
     found = list(step_assumptions_of(question))
-    if question.n_devices > 1:
+    if question.n_devices > 1 and not question.is_inference:
         found.append(_links(forecast))
     if question.n_samples is not None:
         found.append(

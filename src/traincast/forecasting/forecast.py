@@ -140,6 +140,12 @@ class Forecast:
         return self.batch_size / self.step_s if self.step_s else math.inf
 
     @property
+    def peak_samples_per_s(self) -> float:
+        """What the devices would do at the peak of this precision, counted in the model's own flop."""
+        at_peak_s = peak_s(self.question)
+        return self.batch_size / at_peak_s if at_peak_s else math.inf
+
+    @property
     def epoch_s(self) -> float | None:
         """A last batch that is not full takes as long as a full one."""
         n_samples = self.question.n_samples
@@ -281,6 +287,7 @@ class Forecast:
         question = self.question
         return {
             "model": self.model,
+            "mode": question.trace.mode,
             "device": self.device,
             "on": question.place,
             "n_devices": question.n_devices,
@@ -305,6 +312,7 @@ class Forecast:
             "price_usd_per_hour": question.price_usd_per_hour,
             "run_price_usd_per_hour": question.run_price_usd_per_hour,
             **{name: getattr(self, name) for name in NUMBERS},
+            "peak_samples_per_s": self.peak_samples_per_s,
             "bound_by": self.bound_by,
             "fits": self.fits,
             "usable_memory_bytes": question.device.usable_memory_bytes,

@@ -73,6 +73,8 @@ class Question:
                 f"A batch of {self.batch_size:,} cannot be shared evenly by {self.accumulation_steps:,} accumulation "
                 f"steps: choose a batch size that {self.accumulation_steps:,} divides."
             )
+        if self.is_inference:
+            self._check_inference()
         self._check_split()
         n_passes = self.n_replicas * self.accumulation_steps
         if self.batch_size < n_passes:
@@ -82,6 +84,16 @@ class Question:
                 f"A batch of {self.batch_size:,} leaves some of {self.n_replicas:,} {who}{times} without a sample: "
                 f"choose at least {n_passes:,}."
             )
+
+    def _check_inference(self) -> None:
+        """Devices that predict side by side exchange nothing; other ways to share a model are not modelled."""
+        if self.n_devices > 1 and self.strategy.kind != "ddp":
+            raise InputError(
+                f"Inference is modelled with a whole model on every device (strategy 'ddp'), not with "
+                f"'{self.strategy.name}'."
+            )
+        if self.split.n_devices > 1:
+            raise InputError("Inference is modelled with a whole model on every device: leave tensor and pipeline out.")
 
     def _check_split(self) -> None:
         _check_count("tensor_parallel", self.tensor_parallel)
@@ -105,6 +117,15 @@ class Question:
                 f"The strategy '{self.strategy.name}' needs groups of {n_shards} devices with the same weights, and "
                 f"there are {self.n_peers}: choose a number that divides {self.n_peers}."
             )
+
+    @property
+    def is_inference(self) -> bool:
+        return self.trace.mode == "inference"
+
+    @property
+    def update_name(self) -> str:
+        """What follows the passes of a step: the optimizer's update, or nothing."""
+        return "inference" if self.is_inference else self.settings.optimizer
 
     @property
     def n_devices(self) -> int:

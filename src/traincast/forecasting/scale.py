@@ -170,6 +170,7 @@ class Scaling:
         question, settings = self.question, self.question.settings
         return {
             "model": self.model,
+            "mode": question.trace.mode,
             "device": question.device.name,
             "on": self.on,
             "strategy": question.strategy.name,

@@ -33,6 +33,14 @@ class MeasuredPoint:
         return self.point.forecast.step_s / self.step_s - 1
 
     @property
+    def throughput_error_fraction(self) -> float:
+        """Predicted over measured samples per second, minus 1: above 0 where the forecast is too fast.
+
+        It is not the error of the runtime with its sign turned: half the runtime is -50 %, twice the throughput +100 %.
+        """
+        return self.step_s / self.point.forecast.step_s - 1
+
+    @property
     def samples_per_s(self) -> float:
         return self.point.forecast.batch_size / self.step_s
 
@@ -49,7 +57,7 @@ class MeasuredPoint:
         return None if predicted is None else predicted * self.step_s / self.point.forecast.step_s
 
     def to_dict(self) -> dict[str, object]:
-        names = ("step_s", "samples_per_s", "total_s", "cost_usd", "error_fraction")
+        names = ("step_s", "samples_per_s", "total_s", "cost_usd", "error_fraction", "throughput_error_fraction")
         first = {"n_devices": self.point.n_devices, "batch_size": self.point.forecast.batch_size}
         return first | {name: getattr(self, name) for name in names}
 
@@ -66,9 +74,20 @@ class CurveComparison:
         """Of absolute errors."""
         return sum(abs(each.error_fraction) for each in self.by_count.values()) / len(self.by_count)
 
+    @property
+    def mean_throughput_error_fraction(self) -> float:
+        """Of absolute errors."""
+        errors = [abs(each.throughput_error_fraction) for each in self.by_count.values()]
+        return sum(errors) / len(errors)
+
     def to_dict(self) -> dict[str, object]:
         points = [each.to_dict() for each in self.by_count.values()]
-        return {"scaling": self.curve.kind, "mean_error_fraction": self.mean_error_fraction, "points": points}
+        return {
+            "scaling": self.curve.kind,
+            "mean_error_fraction": self.mean_error_fraction,
+            "mean_throughput_error_fraction": self.mean_throughput_error_fraction,
+            "points": points,
+        }
 
 
 def compare(scaling: Scaling, path: str | Path, *, is_weak: bool) -> CurveComparison:

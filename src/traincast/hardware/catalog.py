@@ -71,6 +71,15 @@ def _find(name: str, devices: tuple[Device, ...]) -> Device:
     )
 
 
+def names_a_device(name: str) -> bool:
+    """Whether a name means a device of ours, or several of one kind: 'A100' is in four forms."""
+    asked = "".join(_after(_VENDOR_WORDS, name_parts(name)))
+    return any(
+        asked in (name_key(device.name), *map(name_key, device.aliases), *_short_names(device))
+        for device in builtin_devices()
+    )
+
+
 def matching_devices(
     devices: Iterable[Device],
     *,

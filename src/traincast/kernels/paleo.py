@@ -20,6 +20,8 @@ from traincast.units import GIB, GIGA
 
 # The tool divides bytes by 2**30 and then by the GB/s of the datasheet: it takes them for GiB/s.
 _GIB_FOR_GB = GIB / GIGA
+_FEWEST = 3  # steps for an interval
+_N_DRAWN = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,18 @@ class FittedPpp:
     ppp: float
     mean_absolute_log_error: float  # of step times, natural logarithm
     is_clipped: bool  # the steps were faster than the peaks allow by Paleo's count; 1 is the nearest PPP
+    own: tuple[float, ...]  # of every step alone
+    predicted_s: tuple[float, ...]  # every step at the fitted PPP
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """p10 and p90 of the median over redrawn steps; None for fewer than three, of which none can be told."""
+        if len(self.own) < _FEWEST:
+            return None
+        rng = np.random.default_rng(0)
+        drawn = rng.choice(np.log(self.own), size=(_N_DRAWN, len(self.own)))
+        low, high = np.exp(np.quantile(np.median(drawn, axis=1), (0.1, 0.9)))
+        return min(float(low), 1.0), min(float(high), 1.0)
 
 
 def fit_ppp(steps: Sequence[MeasuredStep]) -> FittedPpp:
@@ -88,10 +102,18 @@ def fit_ppp(steps: Sequence[MeasuredStep]) -> FittedPpp:
             raise InputError(f"A step cannot take {seconds} s: its update alone takes {least_s:.3g} s at the peaks.")
     if not full_s.all():
         raise InputError("PPP needs steps with convolutions or matrix products; one of these has none.")
-    unclipped = float(np.exp(np.median(np.log(full_s / (measured_s - update_s)))))
+    own = full_s / (measured_s - update_s)
+    unclipped = float(np.exp(np.median(np.log(own))))
     ppp = min(unclipped, 1.0)
-    error = float(np.abs(np.log((full_s / ppp + update_s) / measured_s)).mean())
-    return FittedPpp(ppp=ppp, mean_absolute_log_error=error, is_clipped=unclipped > 1)
+    predicted_s = full_s / ppp + update_s
+    error = float(np.abs(np.log(predicted_s / measured_s)).mean())
+    return FittedPpp(
+        ppp=ppp,
+        mean_absolute_log_error=error,
+        is_clipped=unclipped > 1,
+        own=tuple(own.tolist()),
+        predicted_s=tuple(predicted_s.tolist()),
+    )
 
 
 def _at_full_peak_s(step: MeasuredStep) -> tuple[float, float]:

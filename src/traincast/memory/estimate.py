@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from traincast.hardware.device import Device
+from traincast.memory.counts import Count, counts_of
 from traincast.memory.overhead import Overhead, overhead_of, reported_bytes
 from traincast.memory.timeline import alive_bytes_by_kind
 from traincast.trace.check import MAX_BATCH_SIZE, check_batch_size
@@ -41,6 +42,7 @@ class StepMemory:
     overhead: Overhead
     device: Device | None
     largest_batch_size: int | None  # that fits the device; 0: none does; None: no device was named
+    counts: tuple[Count, ...] = ()  # of parameters, gradients, optimizer states and buffers
     assumptions: tuple[str, ...] = ()  # of the capture
 
     @property
@@ -93,6 +95,7 @@ class StepMemory:
             "usable_bytes": None if self.device is None else self.device.usable_memory_bytes,
             "fits": self.fits,
             "largest_batch_size": self.largest_batch_size,
+            "counts": {one.kind: {"n": one.n, "bytes": one.bytes} for one in self.counts},
         }
 
     def _repr_html_(self) -> str:
@@ -131,6 +134,7 @@ def step_memory(trace: Trace, batch_size: int, *, settings: Settings, device: De
         overhead=overhead_of(graph, batch_size, device=device),
         device=device,
         largest_batch_size=None if device is None else largest_batch_size(graph, device),
+        counts=counts_of(trace, graph),
         assumptions=trace.assumptions,
     )
 

@@ -77,6 +77,15 @@ RelationFrom = Annotated[
     ),
 ]
 
+Fits = Annotated[
+    bool,
+    Option(help="A table of Optimus' fits instead: b0, b1, b2, R^2 and the target of every log.", is_on_page=False),
+]
+FitsFile = Annotated[
+    str | Path | None,
+    Option(help="With --fits: write its rows to a .csv file.", flag="--export", metavar="FILE", is_on_page=False),
+]
+
 
 class CurveOptions(TypedDict, total=False):
     """Which series of a run is continued, how far, and what for."""
@@ -207,7 +216,8 @@ TimedServers = Annotated[
 TimedBy = Annotated[
     str | None,
     Option(
-        help="With --workers: paper-sync, paper-async (default) or CSV with servers, workers, steps_per_s.",
+        help="With --workers: paper-sync, paper-async (default), a CSV with servers, workers, steps_per_s, or "
+        "MODEL@DEVICE: our forecast.",
         flag="--optimus",
         metavar="SPEEDS",
     ),

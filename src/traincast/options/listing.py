@@ -29,6 +29,9 @@ RecordKind = Annotated[str | None, Option(help="Only this kind: layer, op, ...")
 ExportFile = Annotated[
     str | Path, Option(help="Write all columns to a .csv or .parquet file.", flag="--export", metavar="FILE")
 ]
+RecordSpread = Annotated[
+    bool, Option(help="How far equal measurements lie apart: within a machine, and between machines of one type.")
+]
 TablesFolder = Annotated[
     str | Path,
     Option(help="Write layers and ops with the columns of the public timings.", flag="--tables", metavar="DIR"),

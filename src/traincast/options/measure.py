@@ -106,6 +106,14 @@ class NamedRunOptions(HowToRun, ModelOptions, total=False):
 CalibratedProcesses = Annotated[
     int, Option(help="Processes side by side; --on 2xthis-machine then means two of them.", at_least=1)
 ]
+PppRuns = Annotated[
+    str | Path | None,
+    Option(
+        help="Instead: fit Paleo's platform percent of peak to a CSV with model, device, batch, step_s.",
+        flag="--ppp",
+        metavar="FILE",
+    ),
+]
 ProfileFile = Annotated[
     str | Path | None,
     Option(help="Also write the profile as a device file for others.", flag="--export", metavar="FILE.toml"),

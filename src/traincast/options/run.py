@@ -199,6 +199,11 @@ Measured = Annotated[
     ),
 ]
 
+LayerSum = Annotated[
+    bool,
+    Option(help="Instead: its layers timed alone and added up, against the whole model.", is_on_page=False),
+]
+
 
 class ExplainOptions(StepOptions, ModelOptions, total=False):
     """One step, on one device or many."""

@@ -6,7 +6,7 @@ from typing import Annotated, TypedDict
 from traincast.options.model import ModelOptions
 from traincast.options.option import Option
 from traincast.options.typed import COUNT
-from traincast.trace.settings import OPTIMIZERS, PRECISIONS
+from traincast.trace.settings import MODES, OPTIMIZERS, PRECISIONS
 
 BatchSize = Annotated[
     int,
@@ -38,6 +38,16 @@ Optimizer = Annotated[
         job="training.optimizer",
     ),
 ]
+Mode = Annotated[
+    str,
+    Option(
+        help="train: whole training steps; inference: forward passes of the trained model.",
+        default="train",
+        choices=MODES,
+        is_on_page=False,
+        job="training.mode",
+    ),
+]
 Layout = Annotated[
     str,
     Option(
@@ -63,6 +73,9 @@ AccumulationSteps = Annotated[
         at_most_on_page=4096,
         job="training.accumulate",
     ),
+]
+Counts = Annotated[
+    bool, Option(help="Also how many parameters, gradients and optimizer states there are.", is_on_page=False)
 ]
 Method = Annotated[
     str,
@@ -135,6 +148,7 @@ class LayerOptions(ModelOptions, total=False):
 class MethodOptions(TypedDict, total=False):
     """How ops are run and timed, whatever is chosen about the run."""
 
+    mode: Mode
     layout: Layout
     compiled: Compiled
     method: Method

@@ -38,6 +38,8 @@ _CATCH_OF_PRECISION = {
     "amp-fp16": "Needs a gradient scaler, and accuracy has to be checked.",
     "amp-bf16": "8 bits of mantissa: accuracy has to be checked; no gradient scaler is needed.",
 }
+_CHECK_ACCURACY = "Accuracy has to be checked."
+_LATER = "A sample waits for all of its batch."
 _FUSED = ("momentum", "nesterov", "adagrad", "adam", "adamw")  # what PyTorch has fused, and is more than one op
 
 
@@ -62,7 +64,9 @@ def larger_batch(before: ForecastWithErrors) -> Found:
             asked,
             name="larger batch",
             change=f"batch {asked.forecast.batch_size:,} instead of {question.batch_size:,}",
-            catch=f"1/{times} of the updates per epoch: the learning rate has to follow, and convergence may need more "
+            catch=_LATER
+            if question.is_inference
+            else f"1/{times} of the updates per epoch: the learning rate has to follow, and convergence may need more "
             "epochs.",
             own_log_sd=DOUBLED_BATCH_LOG_SD * math.sqrt(math.log2(times)),
         )
@@ -82,7 +86,7 @@ def precision(before: ForecastWithErrors) -> Iterator[WhatIf | LeftOut]:
             yield LeftOut(name, lacking)
             continue
         changed = replace(question, settings=replace(question.settings, precision=name))
-        catch = _CATCH_OF_PRECISION[name]
+        catch = _CHECK_ACCURACY if question.is_inference else _CATCH_OF_PRECISION[name]
         yield _what_if(
             before,
             ask(changed),
@@ -135,6 +139,8 @@ def fused_optimizer(before: ForecastWithErrors) -> Found:
     """The whole update in one kernel: states and gradients are read once."""
     question, name = before.forecast.question, "fused optimizer"
     optimizer = question.settings.optimizer
+    if question.is_inference:
+        return [LeftOut(name, "inference updates no weights")]
     if optimizer not in _FUSED:
         return [LeftOut(name, f"{optimizer} is one pass over the weights already, or PyTorch has it in no other form")]
     if question.device.kind == "cpu" or question.split != WHOLE:
@@ -150,6 +156,8 @@ def fused_optimizer(before: ForecastWithErrors) -> Found:
 def checkpointing(before: ForecastWithErrors) -> Found:
     """Activations made again in the backward pass: reckoned, not asked."""
     question, name = before.forecast.question, "checkpointing"
+    if question.is_inference:
+        return [LeftOut(name, "inference keeps no activations")]
     if question.graph.op_recomputed.any():
         return [LeftOut(name, "the model does it already")]
     if question.split != WHOLE:
@@ -191,8 +199,8 @@ def faster_link(before: ForecastWithErrors) -> Iterator[WhatIf | LeftOut]:
     """Twice the rate, inside a node and between nodes."""
     question, name = before.forecast.question, "faster link"
     cluster = question.cluster
-    if cluster is None or cluster.n_devices == 1:
-        yield LeftOut(name, "one device sends nothing")
+    if cluster is None or cluster.n_devices == 1 or question.is_inference:
+        yield LeftOut(name, "inference sends nothing" if question.is_inference else "one device sends nothing")
         return
     if cluster.placement[0] > 1:
         changed = replace(cluster, inside=_doubled(cluster.inside))

@@ -16,6 +16,7 @@ from traincast.scaling.servers import parameter_servers
 from traincast.scaling.sharded import sharded
 from traincast.scaling.stragglers import SPREAD, waiting_s
 from traincast.scaling.strategies import ddp, dp, mirrored
+from traincast.trace.graph import StorageKind
 
 _STAGES = {"zero1": 1, "zero2": 2, "zero3": 3, "fsdp": 3}
 _NAMES = ("ddp", "dp", "mirrored", "ps:P", "ps-async:P", *_STAGES, "hsdp:N")
@@ -103,6 +104,8 @@ def parallel_step(
     if not strategy.is_synchronous:
         return parameter_servers(step, network, n_servers=strategy.n_servers, is_synchronous=False)
     found = synchronous(strategy, step, network)
+    if not (step.graph.storage_kind == StorageKind.GRADIENT).any():
+        return found  # nothing is exchanged, so nobody waits: inference
     if waiting_fraction is None:
         waited_s = waiting_s(network.n_devices, found.compute_s, spread)
     else:

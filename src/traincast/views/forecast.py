@@ -28,10 +28,16 @@ _ROWS: dict[str, tuple[str, Show]] = {
     "cost_usd": ("cost", "usd"),
     "peak_memory_bytes": ("peak memory", "bytes"),
 }
+_SHOWN_IF_ANY = ("input_wait_s", "exposed_communication_s")
+_OF_TRAINING = ("loss_s", "backward_s", "optimizer_s")
 
 
 def document_of(answers: Sequence[Forecast], *, has_charts: bool = True) -> Document:
     """One forecast in full; several side by side."""
+    if len({answer.model for answer in answers}) > 1:
+        from traincast.views.several_models import document_of_models
+
+        return document_of_models(answers)
     if len(answers) == 1:
         return _one(answers[0], has_charts=has_charts)
     from traincast.views.several_forecasts import document_of_several
@@ -61,10 +67,14 @@ def _one(answer: Forecast, *, has_charts: bool) -> Document:
 
 def _number_rows(answer: Forecast) -> Iterator[Row]:
     """The numbers that are known, and those of waiting where there is any."""
+    is_inference = answer.question.is_inference
+    optional = (*_SHOWN_IF_ANY, *_OF_TRAINING) if is_inference else _SHOWN_IF_ANY
     for name, (title, show) in _ROWS.items():
         number = answer.estimates.get(name)
-        if number is None or (name in ("input_wait_s", "exposed_communication_s") and not number.p50):
+        if number is None or (name in optional and not number.p50):
             continue
+        if is_inference and name == "flop_utilisation":
+            yield ("samples/s at peak", show_value(answer.peak_samples_per_s, "ratio"), None, None)
         low, value, high = (show_value(each, show) for each in (number.p10, number.p50, number.p90))
         yield (title, value, low, high) if number.p10 != number.p90 else (title, value, None, None)
 

@@ -7,23 +7,42 @@ from typing import Any
 from traincast.memory.estimate import StepMemory, timeline_samples
 from traincast.report.chart import Chart, ReferenceLine, Series
 from traincast.report.document import Document
-from traincast.report.table import Table, columns_of
+from traincast.report.table import Column, Table, columns_of
 from traincast.units import show_bytes
 from traincast.views.verdicts import fit_sentence
 
 _N_CHART_POINTS = 600
+_COUNTS_NOTE = (
+    "Adam's states are two numbers per trainable parameter, and a step count per tensor; buffers are running "
+    "statistics of batch norms."
+)
 
 
-def document_of(answer: StepMemory) -> Document:
+def document_of(answer: StepMemory, *, has_counts: bool = False) -> Document:
+    """`has_counts`: first how many numbers are kept for the weights, and what they take."""
     settings = answer.settings
     return Document(
         title=f"Memory of {answer.model}, batch {answer.batch_size}",
         subtitle=f"{settings.precision}, {settings.optimizer}, {answer.target}",
         verdict=_verdict(answer),
-        tables=(_table(answer),),
+        tables=(*([_counts(answer)] if has_counts else []), _table(answer)),
         charts=(_chart(answer),),
         notes=(_peak(answer),),
         assumptions=tuple(f"{assumption}." for assumption in answer.assumptions),
+    )
+
+
+def _counts(answer: StepMemory) -> Table:
+    return Table(
+        title="Numbers kept from step to step",
+        columns=(
+            Column(key="kind", header="kind"),
+            Column(key="n", header="count", show="integer"),
+            Column(key="bytes", header="bytes", show="bytes"),
+            Column(key="bytes_each", header="bytes each", show="ratio"),
+        ),
+        rows=tuple((one.kind, one.n, one.bytes, one.bytes / one.n if one.n else None) for one in answer.counts),
+        notes=(_COUNTS_NOTE,),
     )
 
 

@@ -40,6 +40,7 @@ def document_of(scaling: Scaling, comparison: CurveComparison | None = None) -> 
             _measures(scaling),
             *(_work(curve, scaling) for curve in curves),
             *runs,
+            *([] if comparison is None else [_throughputs(comparison)]),
         ),
         charts=charts_of(scaling, comparison),
         warnings=scaling.warnings,
@@ -177,6 +178,34 @@ def _runs(curve: ScalingCurve, scaling: Scaling, measured: dict[int, MeasuredPoi
     return Table(title=title, columns=tuple(columns), rows=tuple(rows))
 
 
+def _throughputs(comparison: CurveComparison) -> Table:
+    """Predicted and measured samples per second, with the error of each; the runtime's has another base."""
+    rows = [
+        (
+            n_devices,
+            one.point.forecast.samples_per_s,
+            one.samples_per_s,
+            one.throughput_error_fraction,
+            one.error_fraction,
+        )
+        for n_devices, one in comparison.by_count.items()
+    ]
+    return Table(
+        title=f"{comparison.curve.kind.capitalize()} scaling: throughput, predicted and measured",
+        columns=(
+            Column(key="n_devices", header="GPUs", show="integer"),
+            Column(key="samples_per_s", header="predicted samples/s", show="ratio"),
+            Column(key="measured_samples_per_s", header="measured", show="ratio"),
+            Column(key="throughput_error_fraction", header="error of throughput", show="percent"),
+            Column(key="error_fraction", header="error of runtime", show="percent"),
+        ),
+        rows=tuple(rows),
+        notes=(
+            "Both errors are (predicted - measured) / measured: a runtime of half is -50 %, its throughput +100 %.",
+        ),
+    )
+
+
 def _run_of(scaling: Scaling) -> str:
     question = scaling.question
     if question.n_samples is None:
@@ -193,7 +222,7 @@ def _settings(scaling: Scaling) -> str:
     question = scaling.question
     strategy = question.strategy
     reduce = f", all-reduce {strategy.algorithm}" if strategy.kind in ("ddp", "mirrored") else ""
-    parts = [question.settings.precision, question.settings.optimizer, f"strategy {strategy.name}{reduce}"]
+    parts = [question.settings.precision, question.update_name, f"strategy {strategy.name}{reduce}"]
     parts += [f"method {question.method.name}", f"host {question.host.name}"]
     if question.layout != "nchw":
         parts.append(question.layout)
@@ -209,10 +238,11 @@ def _notes(scaling: Scaling, comparison: CurveComparison | None) -> tuple[str, .
     if scaling.question.price_usd_per_hour is not None and scaling.question.n_samples is None:
         notes.append("The cost of a run needs its number of samples besides the price.")
     if comparison is not None:
-        mean = show_percent(comparison.mean_error_fraction)
+        mean = f"{show_percent(comparison.mean_error_fraction)} of the runtime"
+        mean += f", {show_percent(comparison.mean_throughput_error_fraction)} of the throughput"
         notes.append(
             f"Measured runs are compared with {comparison.curve.kind} scaling: mean absolute error {mean}. "
-            "An error above 0 means that the forecast is too slow."
+            "A runtime's error above 0 means that the forecast is too slow."
         )
     return tuple(notes)
 

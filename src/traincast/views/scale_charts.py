@@ -15,6 +15,8 @@ def charts_of(scaling: Scaling, comparison: CurveComparison | None = None) -> tu
         charts.append(_lines(scaling, comparison, "total_s", "Runtime", "runtime", "duration"))
     if scaling.strong.one.cost_usd is not None:
         charts.append(_lines(scaling, comparison, "cost_usd", "Cost", "cost", "usd"))
+    if comparison is not None:
+        charts.append(_errors(scaling, comparison))
     return (*charts, *(_parts(curve, scaling) for curve in (scaling.strong, scaling.weak)))
 
 
@@ -36,6 +38,22 @@ def _lines(
         y_label=label,
         x_show="integer",
         y_show=show,
+    )
+
+
+def _errors(scaling: Scaling, comparison: CurveComparison) -> Chart:
+    points = comparison.by_count
+    counts = [f"{n:,} GPU{'s' * (n > 1)}" for n in points]
+    return Chart(
+        title=f"Errors of the forecasts of {scaling.model} on {scaling.on}",
+        kind="bar",
+        series=(
+            Series(name="throughput", x=counts, y=[one.throughput_error_fraction for one in points.values()]),
+            Series(name="runtime", x=counts, y=[one.error_fraction for one in points.values()]),
+        ),
+        x_label="",
+        y_label="predicted / measured - 1",
+        y_show="percent",
     )
 
 

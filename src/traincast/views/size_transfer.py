@@ -34,7 +34,7 @@ def document_of(study: Study, *, has_charts: bool = True) -> Document:
     tables = [_parameters(study), _curve(study)]
     tables += [_held_out(study)] if study.held_out else []
     tables += [_hardware(study)] if asked.hardware else []
-    tables += [_workers(study.workers)] if study.workers else []
+    tables += [_workers(study.workers), _by_workers(study.workers)] if study.workers else []
     return Document(
         title=f"The learning curve of {what} before it runs",
         subtitle=f"{kind}from {show_things(asked.n_rows, 'run')} of {show_things(asked.n_models, 'model')}{compared}",
@@ -142,6 +142,27 @@ def _workers(times: Sequence[WorkersCurve]) -> Table:
     return Table(title="Time to the target by workers", columns=columns, rows=tuple(rows))
 
 
+def _by_workers(times: Sequence[WorkersCurve]) -> Table:
+    """The whole curves."""
+    columns = [Column(key="n_workers", header="workers", show="integer")]
+    for curve in times:
+        columns.append(
+            Column(
+                key=f"time_{curve.n_servers}_servers_s",
+                header=f"{show_things(curve.n_servers, 'server')}",
+                show="duration",
+            )
+        )
+        columns += [
+            Column(key=f"{end}_{curve.n_servers}_servers_s", header=end, show="duration") for end in ("p10", "p90")
+        ]
+    rows = tuple(
+        (n_workers, *(float(each[place]) for curve in times for each in (curve.time_s, curve.low_s, curve.high_s)))
+        for place, n_workers in enumerate(times[0].n_workers.tolist())
+    )
+    return Table(title="Time to the target for every number of workers", columns=tuple(columns), rows=rows)
+
+
 def _charts(study: Study) -> list[Chart]:
     from traincast.curves.size_transfer.study import over_sizes
 
@@ -189,4 +210,7 @@ def _notes(study: Study) -> list[str]:
     if not study.workers:
         return []
     steps = f"{study.steps_per_epoch:,.0f} steps per epoch"
-    return [f"Time: epochs x {steps} / steps per second; its interval is that of the epochs."]
+    return [
+        f"Time: epochs x {steps} / steps per second; its interval is that of the epochs.",
+        f"Speeds: {study.speeds}.",
+    ]

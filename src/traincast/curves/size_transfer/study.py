@@ -31,6 +31,7 @@ class Study:
     steps_per_epoch: float | None
     warnings: tuple[str, ...]
     workers: tuple[WorkersCurve, ...] = ()  # the time to the target, by numbers of parameter servers
+    speeds: str = ""  # where the speeds of these are from
 
     @property
     def unit(self) -> str:
@@ -61,6 +62,7 @@ class Study:
             "fitted": {name: self.mean(name) for name in (*QUANTITIES, "b2")} if self.fitted else None,
             "held_out": [each.to_dict() for each in self.held_out],
             "workers": [curve.to_dict() for curve in self.workers],
+            "speeds": self.speeds,
             "warnings": list(self.warnings),
         }
 

@@ -226,10 +226,11 @@ def _questions(
     trace = load_model(model, **model_options(options))
     options = {**options, **_length(trace, options)}
     as_it_is = {field.name: options[field.name] for field in fields(Question) if field.name in options}
+    as_it_is["compiled"] = options["compiled"] or options["stack"] == "torch-compile"
     as_it_is |= {
         "trace": trace,
         "batch_size": batch_size,
-        "settings": trace.defaults.override(options["precision"], options["optimizer"]),
+        "settings": trace.defaults.chosen(options),
         "method": chosen,
         "host": host,
         "strategy": strategy,

@@ -9,7 +9,7 @@ from traincast.forecasting.question import Question
 from traincast.kernels.coefficients import NEW_GENERATION, SAME_GENERATION, SAME_GPU
 from traincast.kernels.domain import situation_of
 from traincast.lognormal import p90_factor
-from traincast.units import show_bytes_per_s, show_usd
+from traincast.units import TERA, show_bytes_per_s, show_usd
 
 if TYPE_CHECKING:
     from traincast.forecasting.energy import Energy
@@ -20,6 +20,8 @@ def assumptions_of(forecast: Forecast) -> tuple[str, ...]:
     """In the order of the numbers that rest on them."""
     question, energy, to_target = forecast.question, forecast.energy, forecast.to_target
     found = list(step_assumptions_of(question))
+    if question.tokens_per_batch is not None:
+        found.append(_mfu(question))
     if question.n_devices > 1:
         found.append(_links(forecast))
     if question.n_samples is not None:
@@ -75,6 +77,15 @@ def _loader(question: Question) -> str:
     if rate is None:
         return "The data loader keeps up with the step."
     return f"The data loader delivers {rate:,.0f} samples per second throughout."
+
+
+def _mfu(question: Question) -> str:
+    """Its convention, without which the figure cannot be compared."""
+    peak = question.device.peak_flop_per_s(question.settings.precision)
+    return (
+        "MFU is the model's flop (attention in full, causal or not; recomputation not counted) over "
+        f"{peak / TERA:,.0f} TFLOP/s a device, the peak in {question.settings.precision}."
+    )
 
 
 def _links(forecast: Forecast) -> str:

@@ -41,7 +41,13 @@ PARTS = (
     "input_wait_s",
 )
 NO_LENGTH = "Total time and cost need the number of samples per epoch."
+_RATES = ("samples_per_s", "tokens_per_s", "tokens_per_s_per_device")
 _EXACT = ("peak_memory_bytes", "covered_flop_fraction")
+_NEEDED = {
+    "cost_usd": "n_samples and a price",
+    "tokens_per_s": "a model that reads tokens",
+    "tokens_per_s_per_device": "a model that reads tokens",
+}
 _COMPILED = (
     "Compiled steps have the kernels that PyTorch's Inductor plans in its default mode; measured runs have checked "
     "them in inference on one GPU only."
@@ -50,9 +56,14 @@ NUMBERS = (
     "step_s",
     *PARTS,
     "samples_per_s",
+    "tokens_per_s",
+    "tokens_per_s_per_device",
     "flop_utilisation",
+    "mfu",
+    "hfu",
     "epoch_s",
     "total_s",
+    "device_hours",
     "cost_usd",
     "peak_memory_bytes",
     "covered_flop_fraction",
@@ -136,6 +147,23 @@ class Forecast:
         return self.batch_size / self.step_s if self.step_s else math.inf
 
     @property
+    def tokens_per_s(self) -> float | None:
+        """Of all devices; None of a model that reads no tokens."""
+        tokens = self.question.tokens_per_batch
+        if tokens is None:
+            return None
+        return tokens / self.step_s if self.step_s else math.inf
+
+    @property
+    def tokens_per_s_per_device(self) -> float | None:
+        return None if self.tokens_per_s is None else self.tokens_per_s / self.question.n_devices
+
+    @property
+    def device_hours(self) -> float | None:
+        """Of all devices together."""
+        return None if self.total_s is None else self.question.n_devices * self.total_s / 3600
+
+    @property
     def epoch_s(self) -> float | None:
         """A last batch that is not full takes as long as a full one."""
         n_samples = self.question.n_samples
@@ -157,6 +185,17 @@ class Forecast:
         Above 1 where convolutions run by algorithms that need fewer: a warning says so.
         """
         return peak_s(self.question) / self.step_s if self.step_s else 0.0
+
+    @property
+    def mfu(self) -> float:
+        """`flop_utilisation` by the name that it has for language models: recomputation is not counted, attention in
+        full, whether it is causal or not."""
+        return self.flop_utilisation
+
+    @cached_property
+    def hfu(self) -> float:
+        """The same with what recomputation runs again."""
+        return peak_s(self.question, with_recomputed=True) / self.step_s if self.step_s else 0.0
 
     @cached_property
     def covered_flop_fraction(self) -> float:
@@ -242,7 +281,7 @@ class Forecast:
             raise InputError(f"'{name}' has no interval; these have: {', '.join(NUMBERS)}.")
         value = getattr(self, name)
         if value is None:
-            raise InputError(f"{name} is not known: it needs n_samples{' and a price' if name == 'cost_usd' else ''}.")
+            raise InputError(f"{name} is not known: it needs {_NEEDED.get(name, 'n_samples')}.")
         if name in _EXACT or not self.step_s:
             return value, value
         factor = p90_factor(self.log_sd)
@@ -254,10 +293,10 @@ class Forecast:
         if name in PARTS:
             return value / factor, value * factor
         low, high = (max(seconds, self._input_s) / self.step_s for seconds in (fast_s, slow_s))
-        if name == "flop_utilisation":
+        if name in ("flop_utilisation", "mfu", "hfu"):
             is_bounded = value <= 1 and not may_pass_peak(self.question)
             return value / high, min(value / low, 1.0) if is_bounded else value / low
-        return (value / high, value / low) if name == "samples_per_s" else (value * low, value * high)
+        return (value / high, value / low) if name in _RATES else (value * low, value * high)
 
     @property
     def _input_s(self) -> float:
@@ -281,6 +320,8 @@ class Forecast:
             "accumulation_steps": question.accumulation_steps,
             "precision": question.settings.precision,
             "optimizer": question.settings.optimizer,
+            "recompute": question.settings.recompute,
+            "stack": question.settings.stack,
             "layout": question.layout,
             "compiled": question.compiled,
             "method": question.method.name,

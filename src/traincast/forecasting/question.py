@@ -21,6 +21,7 @@ from traincast.trace.graph import Graph
 from traincast.trace.lowering.fuse import fuse
 from traincast.trace.lowering.inductor.layout import runs_channels_last
 from traincast.trace.lowering.lower import lower
+from traincast.trace.rewrite.training import as_trained
 from traincast.trace.settings import Settings
 from traincast.trace.trace import Trace
 
@@ -152,6 +153,17 @@ class Question:
     def layout(self) -> str:
         """How images lie in memory; methods that do not tell layouts apart have the usual one."""
         return str(getattr(self.method, "layout", "nchw"))
+
+    @cached_property
+    def trained_trace(self) -> Trace:
+        """The step as the settings have it trained, with what runs again."""
+        return as_trained(self.trace, self.settings)
+
+    @property
+    def tokens_per_batch(self) -> int | None:
+        """Of one update of all devices; None of a model that reads no tokens."""
+        each = self.trace.tokens_per_sample
+        return None if each is None else each * self.batch_size
 
     @cached_property
     def graph(self) -> Graph:

@@ -6,7 +6,7 @@ from typing import Annotated, TypedDict
 from traincast.options.model import ModelOptions
 from traincast.options.option import Option
 from traincast.options.typed import COUNT
-from traincast.trace.settings import OPTIMIZERS, PRECISIONS
+from traincast.trace.settings import OPTIMIZERS, PRECISIONS, RECOMPUTE, STACKS
 
 BatchSize = Annotated[
     int,
@@ -39,6 +39,27 @@ Optimizer = Annotated[
         choices=OPTIMIZERS,
         shows_default=False,
         job="training.optimizer",
+    ),
+]
+Recompute = Annotated[
+    str,
+    Option(
+        label="Recompute activations",
+        help="Activations made again in backward: none, selective (what the stack does), full, full:2 (every second "
+        "block), or reentrant (full, to the last op of a block).",
+        default="none",
+        choices_on_page=RECOMPUTE,
+        job="training.recompute",
+    ),
+]
+Stack = Annotated[
+    str,
+    Option(
+        label="Software",
+        help="What trains: torch, torch-compile (as --compiled) or megatron.",
+        default="torch",
+        choices=STACKS,
+        job="training.stack",
     ),
 ]
 Layout = Annotated[
@@ -116,8 +137,15 @@ Devices = Annotated[
 ]
 
 
-class Settings(TypedDict, total=False):
-    """Precision and optimizer."""
+class TrainedAsOptions(TypedDict, total=False):
+    """How a model is trained, beside precision and optimizer."""
+
+    recompute: Recompute
+    stack: Stack
+
+
+class Settings(TrainedAsOptions, total=False):
+    """Precision, optimizer and what people choose beside them."""
 
     precision: Precision
     optimizer: Optimizer

@@ -23,9 +23,14 @@ _ROWS: dict[str, tuple[str, Show]] = {
     "exposed_communication_s": ("  communication", "duration"),
     "input_wait_s": ("  waiting for input", "duration"),
     "samples_per_s": ("samples/s", "ratio"),
+    "tokens_per_s": ("tokens/s", "ratio"),
+    "tokens_per_s_per_device": ("tokens/s per device", "ratio"),
     "flop_utilisation": ("FLOP utilisation", "percent"),
+    "mfu": ("MFU", "percent"),
+    "hfu": ("HFU, with recomputation", "percent"),
     "epoch_s": ("epoch", "duration"),
     "total_s": ("total", "duration"),
+    "device_hours": ("device hours", "ratio"),
     "cost_usd": ("cost", "usd"),
     "peak_memory_bytes": ("peak memory", "bytes"),
 }
@@ -41,6 +46,8 @@ def _one(answer: Forecast) -> Document:
     for name, (title, show) in _ROWS.items():
         value = getattr(answer, name)
         if value is None or (name in ("input_wait_s", "exposed_communication_s") and not value):
+            continue
+        if name in _hidden(answer):
             continue
         low, high = answer.interval(name)
         spread = [show_value(low, show), show_value(high, show)] if low != high else [None, None]
@@ -62,6 +69,17 @@ def _one(answer: Forecast) -> Document:
         notes=(_busy(answer), *run_note([answer])),
         assumptions=answer.assumptions,
     )
+
+
+def _hidden(answer: Forecast) -> tuple[str, ...]:
+    """Numbers that say nothing beside others: the utilisation has one name, and one device is all devices."""
+    names = ["mfu", "hfu"] if answer.tokens_per_s is None else ["flop_utilisation"]
+    if not answer.question.trained_trace.graph.op_recomputed.any():
+        names.append("hfu")
+    if answer.question.n_devices == 1:
+        names.append("tokens_per_s_per_device")
+        names.append("device_hours")
+    return tuple(names)
 
 
 # What would help, by what bounds the step.

@@ -18,7 +18,7 @@ def document_of(answer: StepMemory) -> Document:
     settings = answer.settings
     return Document(
         title=f"Memory of {answer.model}, batch {answer.batch_size}",
-        subtitle=f"{settings.precision}, {settings.optimizer}, {answer.target}",
+        subtitle=", ".join((settings.precision, settings.optimizer, *settings.extras, answer.target)),
         verdict=_verdict(answer),
         tables=(_table(answer),),
         charts=(_chart(answer),),

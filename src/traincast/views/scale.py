@@ -204,7 +204,8 @@ def _settings(scaling: Scaling) -> str:
     question = scaling.question
     strategy = question.strategy
     reduce = f", all-reduce {strategy.algorithm}" if strategy.kind in ("ddp", "mirrored") else ""
-    parts = [question.settings.precision, question.settings.optimizer, f"strategy {strategy.name}{reduce}"]
+    settings = question.settings
+    parts = [settings.precision, settings.optimizer, *settings.extras, f"strategy {strategy.name}{reduce}"]
     parts += [f"method {question.method.name}", f"host {question.host.name}"]
     if question.layout != "nchw":
         parts.append(question.layout)

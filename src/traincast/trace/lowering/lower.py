@@ -7,6 +7,8 @@ recurrent layers and dropout become the kernels of the target; the optimizer's o
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from traincast.trace.dtypes import CODE, FLOAT16, FLOAT32, FLOAT64, FLOATS, promote
@@ -17,6 +19,7 @@ from traincast.trace.lowering.kernels import emit_kernel
 from traincast.trace.lowering.optimizers import add_optimizer
 from traincast.trace.lowering.policy import POLICIES, PRECISION, TARGETS
 from traincast.trace.lowering.program import Program
+from traincast.trace.rewrite.training import as_trained
 from traincast.trace.settings import Settings, check_choice
 from traincast.trace.trace import Trace
 from traincast.units import MIB
@@ -39,8 +42,9 @@ def lower(trace: Trace, *, target: str = "cuda", settings: Settings | None = Non
     """What `target` ("cuda" or "cpu") runs for this trace with these settings (default: the trace's own)."""
     check_choice("target", target, TARGETS)
     chosen = settings or trace.defaults
-    how = (target, PRECISION[chosen.precision], chosen.optimizer)  # tf32 has the tensors of fp32
-    return LOWERED.get(trace, how, lambda: _Lowering(trace, target, chosen).run())
+    precision = "fp32" if chosen.precision == "tf32" else chosen.precision  # they have the same tensors
+    how = (target, replace(chosen, precision=precision))
+    return LOWERED.get(trace, how, lambda: _Lowering(as_trained(trace, chosen), target, chosen).run())
 
 
 class _Lowering:

@@ -9,6 +9,7 @@ from traincast.forecasting.question import Question
 from traincast.kernels.coefficients import NEW_GENERATION, SAME_GENERATION, SAME_GPU
 from traincast.kernels.domain import situation_of
 from traincast.lognormal import p90_factor
+from traincast.trace.settings import HALF_WEIGHTS
 from traincast.units import TERA, show_bytes_per_s, show_usd
 
 if TYPE_CHECKING:
@@ -46,7 +47,17 @@ def assumptions_of(forecast: Forecast) -> tuple[str, ...]:
 def step_assumptions_of(question: Question) -> tuple[str, ...]:
     """What the time of a step rests on, on one device or many."""
     captured = [f"{assumption}." for assumption in question.trace.assumptions]
+    if question.settings.precision in HALF_WEIGHTS and question.settings.master_weights is None:
+        captured.append(_masters(question))
     return (*captured, _spread(question), _host(question), _loader(question))
+
+
+def _masters(question: Question) -> str:
+    """Which of two usual ways was taken, as nobody said."""
+    if question.run_settings.keeps_masters:
+        of = question.strategy.name if question.strategy.kind == "sharded" else question.settings.stack
+        return f"Weights of 16 bits have fp32 masters, gradients and states behind them, as is usual with {of}."
+    return "Weights, gradients and the optimizer's state are bf16 alone, without fp32 masters, as in plain PyTorch."
 
 
 def _spread(question: Question) -> str:

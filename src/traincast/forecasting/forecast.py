@@ -14,15 +14,13 @@ from traincast import __version__
 from traincast.errors import InputError
 from traincast.forecasting.assumptions import assumptions_of
 from traincast.forecasting.by_bound import seconds_by_bound
+from traincast.forecasting.device_memory import DeviceMemory, device_memory
 from traincast.forecasting.energy import Energy, energy_of
 from traincast.forecasting.question import Question
-from traincast.forecasting.split_memory import split_memory_bytes
 from traincast.forecasting.spread import LINK_LOG_SD
 from traincast.forecasting.utilisation import may_pass_peak, passed_peak, peak_s
 from traincast.hardware.grid import Grid, grid_named
 from traincast.lognormal import p90_factor
-from traincast.memory.overhead import reported_bytes
-from traincast.scaling.held_memory import held_bytes_change
 from traincast.scaling.model_parallel import WHOLE
 from traincast.trace.flop import op_flop
 from traincast.trace.traffic import op_bytes
@@ -210,13 +208,24 @@ class Forecast:
         return float((1 - uncovered_flop) * (1 - uncovered_bytes))
 
     @cached_property
+    def memory(self) -> DeviceMemory:
+        """Of the fullest device, with the allowances of `traincast memory`."""
+        return device_memory(self.question)
+
+    @property
     def peak_memory_bytes(self) -> int:
-        """What the device is expected to report at the peak, with the allowances of `traincast memory`."""
-        question, graph = self.question, self.question.graph
-        if question.split != WHOLE:
-            return split_memory_bytes(question)
-        reported = reported_bytes(graph, question.micro_batch_size, device=question.device)
-        return reported + held_bytes_change(question.strategy, graph, question.n_devices)
+        """What the device is expected to report at the peak."""
+        return self.memory.total_bytes
+
+    @property
+    def allocated_memory_bytes(self) -> int:
+        """Of that what PyTorch's allocator hands out."""
+        return self.memory.allocated_bytes
+
+    @property
+    def reserved_memory_bytes(self) -> int:
+        """Of that what PyTorch's allocator keeps."""
+        return self.memory.reserved_bytes
 
     @property
     def fits(self) -> bool:
@@ -321,6 +330,8 @@ class Forecast:
             "precision": question.settings.precision,
             "optimizer": question.settings.optimizer,
             "recompute": question.settings.recompute,
+            "master_weights": question.run_settings.keeps_masters,
+            "clip_gradients": question.settings.clip_gradients,
             "stack": question.settings.stack,
             "layout": question.layout,
             "compiled": question.compiled,
@@ -332,6 +343,8 @@ class Forecast:
             "price_usd_per_hour": question.price_usd_per_hour,
             "run_price_usd_per_hour": question.run_price_usd_per_hour,
             **{name: getattr(self, name) for name in NUMBERS},
+            "allocated_memory_bytes": self.allocated_memory_bytes,
+            "reserved_memory_bytes": self.reserved_memory_bytes,
             "bound_by": self.bound_by,
             "fits": self.fits,
             "usable_memory_bytes": question.device.usable_memory_bytes,

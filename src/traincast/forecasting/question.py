@@ -13,7 +13,9 @@ from traincast.hardware.device import Device
 from traincast.hardware.host import Host
 from traincast.kernels.method import Method
 from traincast.kernels.predictor import Traincast
+from traincast.memory.shares import Shares
 from traincast.scaling.blocks import attention_outputs
+from traincast.scaling.held_memory import shares_of
 from traincast.scaling.model_parallel import ModelSplit, check_devices, check_model
 from traincast.scaling.strategy import DDP, Strategy
 from traincast.trace.check import check_batch_size
@@ -157,7 +159,7 @@ class Question:
     @cached_property
     def trained_trace(self) -> Trace:
         """The step as the settings have it trained, with what runs again."""
-        return as_trained(self.trace, self.settings)
+        return as_trained(self.trace, self.run_settings)
 
     @property
     def tokens_per_batch(self) -> int | None:
@@ -165,10 +167,25 @@ class Question:
         each = self.trace.tokens_per_sample
         return None if each is None else each * self.batch_size
 
+    @property
+    def shares(self) -> Shares:
+        """What a device has of the model's state, unless several share one replica."""
+        return shares_of(
+            self.strategy,
+            self.n_devices,
+            has_masters=self.run_settings.keeps_masters,
+            accumulates=self.accumulation_steps > 1 or self.settings.stack == "megatron",
+        )
+
     @cached_property
     def graph(self) -> Graph:
         """What the device runs, op by op."""
-        return lower(self.trace, target="cpu" if self.device.kind == "cpu" else "cuda", settings=self.settings)
+        return lower(self.trace, target="cpu" if self.device.kind == "cpu" else "cuda", settings=self.run_settings)
+
+    @cached_property
+    def run_settings(self) -> Settings:
+        """With what the strategy and the stack decide where the user does not."""
+        return self.settings.resolved(is_sharded=self.strategy.kind == "sharded")
 
     @property
     def timed_graph(self) -> Graph:

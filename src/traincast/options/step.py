@@ -62,6 +62,24 @@ Stack = Annotated[
         job="training.stack",
     ),
 ]
+MasterWeights = Annotated[
+    bool | None,
+    Option(
+        label="fp32 master weights",
+        help="With bf16: fp32 weights and states behind them. Default: with sharded strategies and megatron.",
+        shows_default=False,
+        job="training.master_weights",
+    ),
+]
+ClipGradients = Annotated[
+    bool,
+    Option(
+        label="Clip gradients",
+        help="Gradients are clipped by their norm.",
+        default=False,
+        job="training.clip_gradients",
+    ),
+]
 Layout = Annotated[
     str,
     Option(
@@ -141,6 +159,8 @@ class TrainedAsOptions(TypedDict, total=False):
     """How a model is trained, beside precision and optimizer."""
 
     recompute: Recompute
+    master_weights: MasterWeights
+    clip_gradients: ClipGradients
     stack: Stack
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from traincast.scaling.gradients import buckets_of
+from traincast.scaling.gradients import buckets_of, weights_over_gradients
 from traincast.scaling.hierarchy import Network, NetworkCost, all_gather, reduce_scatter
 from traincast.scaling.local_step import LocalStep, ParallelStep
 from traincast.scaling.overlap import overlap
@@ -25,7 +25,7 @@ def sharded(step: LocalStep, network: Network, *, stage: int) -> ParallelStep:
     if n == 1 or not len(units.bytes):
         return alone(step)
     scattered = reduce_scatter(units.bytes, network, "ring")
-    gathered = all_gather(units.bytes, network, "ring")
+    gathered = all_gather(units.bytes * weights_over_gradients(step.graph), network, "ring")
     gather_s = gathered.seconds + CALL_S
     if stage < 3:
         hidden = overlap(step, units, scattered.seconds + CALL_S)

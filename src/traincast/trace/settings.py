@@ -11,6 +11,7 @@ from traincast.errors import InputError, close_names
 
 PRECISIONS = ("fp32", "tf32", "amp-fp16", "amp-bf16", "bf16")
 OPTIMIZERS = ("none", "sgd", "momentum", "nesterov", "adagrad", "adadelta", "rmsprop", "adam", "adamw")
+HALF_WEIGHTS = ("bf16",)  # precisions whose weights have 16 bits
 MODES = ("train", "inference")
 RECOMPUTE = ("none", "selective", "full", "reentrant")
 STACKS = ("torch", "torch-compile", "megatron")
@@ -30,11 +31,18 @@ class Settings:
     optimizer: str = "sgd"
     recompute: str = "none"
     stack: str = "torch"
+    master_weights: bool | None = None  # of a step: none unless they are asked for
+    clip_gradients: bool = False
 
     def __post_init__(self) -> None:
         check_choice("precision", self.precision, PRECISIONS)
         check_choice("optimizer", self.optimizer, OPTIMIZERS)
         check_choice("stack", self.stack, STACKS)
+        if self.master_weights is not None and self.precision not in HALF_WEIGHTS:
+            raise InputError(
+                f"master_weights is about 16-bit weights, and precision '{self.precision}' keeps fp32 ones as it is: "
+                f"leave it out, or choose precision bf16."
+            )
         if not _EVERY.fullmatch(self.recompute):
             check_choice("recompute", self.recompute, RECOMPUTE, also="full:2 (every second block)")
 
@@ -47,11 +55,32 @@ class Settings:
         own = {field.name: options[field.name] for field in fields(self) if options.get(field.name) is not None}
         return replace(self, **own)
 
+    def resolved(self, *, is_sharded: bool = False) -> Settings:
+        """Masters as they are usual: FSDP, DeepSpeed and Megatron keep fp32 weights, plain PyTorch in bf16 has none."""
+        if self.master_weights is not None or self.precision not in HALF_WEIGHTS:
+            return self
+        return replace(self, master_weights=True) if is_sharded or self.stack == "megatron" else self
+
+    @property
+    def keeps_masters(self) -> bool:
+        """Whether fp32 weights stand behind those of 16 bits that the step computes with."""
+        return bool(self.master_weights)
+
+    @property
+    def fuses_update(self) -> bool:
+        """Whether the whole update is one kernel, as in Megatron, instead of a few passes over all parameters."""
+        return self.stack == "megatron"
+
     @property
     def extras(self) -> tuple[str, ...]:
         """What is chosen beside precision and optimizer, in words for a line of settings."""
-        found = [] if self.recompute == "none" else [f"recompute {self.recompute}"]
-        return (*found, *([] if self.stack == "torch" else [f"stack {self.stack}"]))
+        told = {
+            f"recompute {self.recompute}": self.recompute != "none",
+            "fp32 masters": self.keeps_masters,
+            "gradients clipped": self.clip_gradients,
+            f"stack {self.stack}": self.stack != "torch",
+        }
+        return tuple(words for words, is_so in told.items() if is_so)
 
 
 def check_choice(what: str, given: object, allowed: tuple[str, ...], *, also: str = "") -> None:

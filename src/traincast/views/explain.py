@@ -30,7 +30,7 @@ def document_of(gap: Gap) -> Document:
     """Verdict, tables and charts. With a measured step, the table of predicted ops is left out."""
     answer, advice = gap.forecast, gap.advice
     question = answer.question
-    settings = question.settings
+    settings = question.run_settings
     parts = [settings.precision, settings.optimizer, *settings.extras, f"method {question.method.name}"]
     parts.append("predicted only" if gap.measured is None else f"measured: {gap.measured.source}")
     return Document(

@@ -17,7 +17,7 @@ def settings_of(forecasts: Sequence[Forecast]) -> str:
 
 def _settings(forecast: Forecast) -> list[str]:
     question = forecast.question
-    settings = question.settings
+    settings = question.run_settings
     parts = [settings.precision, settings.optimizer, *settings.extras, f"method {question.method.name}"]
     parts.append("calibrated" if question.device.prices else f"host {question.host.name}")
     if question.layout != "nchw":

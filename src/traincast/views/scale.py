@@ -204,7 +204,7 @@ def _settings(scaling: Scaling) -> str:
     question = scaling.question
     strategy = question.strategy
     reduce = f", all-reduce {strategy.algorithm}" if strategy.kind in ("ddp", "mirrored") else ""
-    settings = question.settings
+    settings = question.run_settings
     parts = [settings.precision, settings.optimizer, *settings.extras, f"strategy {strategy.name}{reduce}"]
     parts += [f"method {question.method.name}", f"host {question.host.name}"]
     if question.layout != "nchw":

@@ -46,7 +46,7 @@ def assumptions_of(forecast: Forecast) -> tuple[str, ...]:
 
 def step_assumptions_of(question: Question) -> tuple[str, ...]:
     """What the time of a step rests on, on one device or many."""
-    captured = [f"{assumption}." for assumption in question.trace.assumptions]
+    captured = [f"{assumption}." for assumption in question.trained_trace.assumptions]
     if question.settings.precision in HALF_WEIGHTS and question.settings.master_weights is None:
         captured.append(_masters(question))
     return (*captured, _spread(question), _host(question), _loader(question))

@@ -332,6 +332,7 @@ class Forecast:
             "recompute": question.settings.recompute,
             "master_weights": question.run_settings.keeps_masters,
             "clip_gradients": question.settings.clip_gradients,
+            "adapter": question.settings.adapter,
             "stack": question.settings.stack,
             "layout": question.layout,
             "compiled": question.compiled,

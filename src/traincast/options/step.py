@@ -62,6 +62,16 @@ Stack = Annotated[
         job="training.stack",
     ),
 ]
+AdapterText = Annotated[
+    str | None,
+    Option(
+        label="Adapter",
+        help="lora:16 (rank), lora:16:q,v (rank and layers) or qlora:16 (4-bit base). Default: all parameters are "
+        "trained.",
+        shows_default=False,
+        job="training.adapter",
+    ),
+]
 MasterWeights = Annotated[
     bool | None,
     Option(
@@ -159,6 +169,7 @@ class TrainedAsOptions(TypedDict, total=False):
     """How a model is trained, beside precision and optimizer."""
 
     recompute: Recompute
+    adapter: AdapterText
     master_weights: MasterWeights
     clip_gradients: ClipGradients
     stack: Stack

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from traincast.errors import InputError, close_names
+from traincast.trace.adapter_text import find_adapter
 
 PRECISIONS = ("fp32", "tf32", "amp-fp16", "amp-bf16", "bf16")
 OPTIMIZERS = ("none", "sgd", "momentum", "nesterov", "adagrad", "adadelta", "rmsprop", "adam", "adamw")
@@ -33,6 +34,7 @@ class Settings:
     stack: str = "torch"
     master_weights: bool | None = None  # of a step: none unless they are asked for
     clip_gradients: bool = False
+    adapter: str | None = None  # "lora:16" | "lora:16:q,v" | "qlora:16"
 
     def __post_init__(self) -> None:
         check_choice("precision", self.precision, PRECISIONS)
@@ -43,6 +45,8 @@ class Settings:
                 f"master_weights is about 16-bit weights, and precision '{self.precision}' keeps fp32 ones as it is: "
                 f"leave it out, or choose precision bf16."
             )
+        if self.adapter is not None:
+            find_adapter(self.adapter)
         if not _EVERY.fullmatch(self.recompute):
             check_choice("recompute", self.recompute, RECOMPUTE, also="full:2 (every second block)")
 
@@ -75,6 +79,7 @@ class Settings:
     def extras(self) -> tuple[str, ...]:
         """What is chosen beside precision and optimizer, in words for a line of settings."""
         told = {
+            str(self.adapter): self.adapter is not None,
             f"recompute {self.recompute}": self.recompute != "none",
             "fp32 masters": self.keeps_masters,
             "gradients clipped": self.clip_gradients,

@@ -20,6 +20,7 @@ from traincast.trace.lowering.kernels import emit_kernel
 from traincast.trace.lowering.policy import POLICIES, PRECISION, TARGETS
 from traincast.trace.lowering.program import Program
 from traincast.trace.lowering.update import add_update
+from traincast.trace.rewrite.four_bit import DEQUANTIZE
 from traincast.trace.rewrite.training import as_trained
 from traincast.trace.settings import Settings, check_choice
 from traincast.trace.trace import Trace
@@ -272,6 +273,8 @@ class _Lowering:
         name = self.program.neutral_name[op]
         if name in _FOLLOWS_FIRST_INPUT:
             return self._dtype(read[0]) if position == 0 else neutral
+        if name == DEQUANTIZE:
+            return self.precision.autocast_dtype or self.precision.parameter_dtype
         explicit = self.graph.attributes_of(op).get("dtype")
         if explicit is not None and self.kinds[op] in (OpKind.FACTORY, OpKind.COPY):
             return CODE[explicit]

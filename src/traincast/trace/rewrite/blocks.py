@@ -12,7 +12,9 @@ from traincast.trace.kinds import OpKind, op_kinds
 from traincast.trace.once import once_per_graph
 from traincast.trace.trace import Module, Trace
 
-_NUMBERED = re.compile(r"\.(encoder_layer_|decoder_layer_)?[0-9]+$")  # as torchvision names its blocks, or by number
+_NUMBERED = re.compile(
+    r"(^|\.)(encoder_layer_|decoder_layer_)?[0-9]+$"
+)  # as torchvision names its blocks, or by number
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ def attention_ops(graph: Graph) -> tuple[int, ...]:
 
 
 def _is_within(path: str, outer: str) -> bool:
-    return path == outer or path.startswith(f"{outer}.")
+    return outer in ("", path) or path.startswith(f"{outer}.")
 
 
 def _owner(path: str, blocks: tuple[str, ...]) -> str:

@@ -57,6 +57,7 @@ class Draft:
     tensor_like: list[int] = field(init=False)  # a tensor of the trace, or one of `shapes` after those
     shapes: list[list[Dim]] = field(default_factory=list)
     storage_kind: list[int] = field(init=False)
+    replaced: dict[int, int] = field(default_factory=dict)  # a parameter that is gone -> what stands for it
     held_until: dict[int, int] = field(default_factory=dict)  # storage -> the op after which it is let go
 
     def __post_init__(self) -> None:
@@ -145,7 +146,7 @@ class _Finished:
         self.place = {key: place for place, key in enumerate(draft.order)}
         made_before = set(self.old.op_outputs.values.tolist())
         touched = {tensor for op in self.ops for tensor in (*op.inputs, *op.outputs)}
-        there = set(range(self.old.n_tensors)) - made_before
+        there = set(range(self.old.n_tensors)) - made_before - set(draft.replaced)
         self.tensors = sorted(touched | there)
         self.tensor_number = {tensor: number for number, tensor in enumerate(self.tensors)}
         storages = sorted({draft.tensor_storage[tensor] for tensor in self.tensors})
@@ -160,12 +161,16 @@ class _Finished:
                 module,
                 input=number.get(module.input, -1),
                 output=number.get(module.output, -1),
-                parameters=tuple(number[tensor] for tensor in module.parameters),
+                parameters=tuple(number[draft.replaced.get(tensor, tensor)] for tensor in module.parameters),
             )
             for module in trace.modules
         )
         parameters = tuple(
-            replace(each, tensor=number[each.tensor], gradient=number.get(each.gradient, -1))
+            replace(
+                each,
+                tensor=number[draft.replaced.get(each.tensor, each.tensor)],
+                gradient=number.get(each.gradient, -1),
+            )
             for each in draft.parameters
         )
         pairs = [(number[g], number[f]) for g, f in draft.gradient_of if g in number and f in number]

@@ -38,7 +38,7 @@ def allocator_bytes(*sizes, during_the_step=False, on="T4"):
         storage_free=np.full(n_storages, 1),
         storage_kind=np.zeros(n_storages, dtype=np.int64),
     )
-    alive = Alive(np.array(sizes), np.array([sum(sizes)]))
+    alive = Alive(np.array(sizes), np.array([sum(sizes)]), graph.storage_alloc)
     return overhead_of(graph, 1, device=find_device(on), alive=alive).allocator_bytes
 
 

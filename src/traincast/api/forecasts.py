@@ -188,7 +188,9 @@ def scale_many(
 
 def _length(trace: Trace, options: Mapping[str, Any]) -> dict[str, int]:
     """A run in tokens as samples of one epoch: two ways to say the same."""
-    n_tokens, n_samples, n_epochs = (options[name] for name in ("n_tokens", "n_samples", "n_epochs"))
+    n_tokens, n_samples, n_epochs = (options.get(name) for name in ("n_tokens", "n_samples", "n_epochs"))
+    if n_tokens is None:
+        return {}
     each = trace.tokens_per_sample
     if each is None:
         raise InputError(f"{trace.name} reads no tokens: give the samples of an epoch and the epochs instead.")
@@ -225,9 +227,10 @@ def _questions(
     if name is not None and host.name != name.strip().lower():
         assumed.append(host.notes)
     trace = trace_of(model, options, optimizer=options["optimizer"])
-    settings = trace.defaults.override(options["precision"], options["optimizer"])
+    settings = trace.defaults.chosen(options)
     options = {**options, **_length(trace, options)}
     as_it_is = {field.name: options[field.name] for field in fields(Question) if field.name in options}
+    as_it_is["compiled"] = options["compiled"] or options["stack"] == "torch-compile"
     as_it_is |= {
         "trace": trace,
         "batch_size": batch_size,

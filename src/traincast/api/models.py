@@ -79,7 +79,7 @@ def estimate_memory(
 
     device = _one_device(on, options)
     trace = load_model(model, **model_options(options))
-    settings = trace.defaults.override(options["precision"], options["optimizer"])
+    settings = trace.defaults.chosen(options)
     return step_memory(trace, batch_size, settings=settings, device=device)
 
 

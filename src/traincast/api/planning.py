@@ -139,10 +139,10 @@ def _run(model: str | Path | Trace, optimizer: str | None, options: Mapping[str,
     trace = trace_of(model, options, optimizer=optimizer)
     return Run(
         trace=trace,
-        optimizer=trace.defaults.override(None, optimizer).optimizer,
+        settings=trace.defaults.chosen({**options, "optimizer": optimizer}),
         method=method,
         host=host,
-        compiled=options["compiled"],
+        compiled=options["compiled"] or options["stack"] == "torch-compile",
         input_samples_per_s=options["input_samples_per_s"],
     )
 
@@ -241,11 +241,10 @@ def _terms(
     from traincast.planning.offers import interruptions_per_day as assumed
     from traincast.planning.saved_state import checkpoint_bytes
     from traincast.trace.lowering.lower import lower
-    from traincast.trace.settings import Settings
 
     if interruptions_per_day is not None and not 0 <= interruptions_per_day < float("inf"):
         raise InputError(f"Interruptions a day should be at least 0, not {interruptions_per_day:g}.")
-    graph = lower(run.trace, target="cuda", settings=Settings("fp32", run.optimizer))
+    graph = lower(run.trace, target="cuda", settings=replace(run.settings, precision="fp32"))
     per_day = dict(assumed())
     if interruptions_per_day is not None:
         per_day = dict.fromkeys((offer.provider for offer in offers), interruptions_per_day)

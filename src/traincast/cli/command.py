@@ -148,8 +148,9 @@ def _parameter(one: Declared) -> inspect.Parameter:
     kwargs: dict[str, Any] = {"help": one.option.help, "metavar": one.metavar}
     if not one.option.shows_default:
         kwargs["show_default"] = False
-    # What is on by itself needs a flag that turns it off.
-    flag = f"{one.flag}/--no-{one.flag.removeprefix('--')}" if one.default is True else one.flag
+    # What is on by itself, or decided elsewhere, needs a flag that turns it off.
+    may_be_on = one.default is True or one.type_text == "bool | None"
+    flag = f"{one.flag}/--no-{one.flag.removeprefix('--')}" if may_be_on else one.flag
     make = typer.Argument if one.option.is_argument else typer.Option
     info = make(**kwargs) if one.option.is_argument else make(flag, *one.option.aliases, **kwargs)
     usual, typed = one.default, one.option.typed

@@ -107,6 +107,8 @@ def _words(typed: Mapping[str, Any]) -> list[str]:
         value = typed.get(one.name)
         if value is True:
             words.append(one.flag)
+        elif value is False:
+            words.append(f"--no-{one.flag.removeprefix('--')}")
         elif isinstance(value, list) and one.option.typed is None:
             words += [word for item in value for word in (one.flag, _absolute(one.name, item))]
         elif isinstance(value, list):

@@ -9,7 +9,8 @@ from traincast.forecasting.question import Question
 from traincast.kernels.coefficients import NEW_GENERATION, SAME_GENERATION, SAME_GPU
 from traincast.kernels.domain import situation_of
 from traincast.lognormal import p90_factor
-from traincast.units import show_bytes_per_s, show_usd
+from traincast.trace.settings import HALF_WEIGHTS
+from traincast.units import TERA, show_bytes_per_s, show_usd
 
 if TYPE_CHECKING:
     from traincast.forecasting.energy import Energy
@@ -20,6 +21,8 @@ def assumptions_of(forecast: Forecast) -> tuple[str, ...]:
     """In the order of the numbers that rest on them."""
     question, energy, to_target = forecast.question, forecast.energy, forecast.to_target
     found = list(step_assumptions_of(question))
+    if question.tokens_per_batch is not None:
+        found.append(_mfu(question))
     if question.n_devices > 1 and not question.is_inference:
         found.append(_links(forecast))
     if question.n_samples is not None:
@@ -43,8 +46,18 @@ def assumptions_of(forecast: Forecast) -> tuple[str, ...]:
 
 def step_assumptions_of(question: Question) -> tuple[str, ...]:
     """What the time of a step rests on, on one device or many."""
-    captured = [f"{assumption}." for assumption in question.trace.assumptions]
+    captured = [f"{assumption}." for assumption in question.trained_trace.assumptions]
+    if question.settings.precision in HALF_WEIGHTS and question.settings.master_weights is None:
+        captured.append(_masters(question))
     return (*captured, _spread(question), _host(question), _loader(question))
+
+
+def _masters(question: Question) -> str:
+    """Which of two usual ways was taken, as nobody said."""
+    if question.run_settings.keeps_masters:
+        of = question.strategy.name if question.strategy.kind == "sharded" else question.settings.stack
+        return f"Weights of 16 bits have fp32 masters, gradients and states behind them, as is usual with {of}."
+    return "Weights, gradients and the optimizer's state are bf16 alone, without fp32 masters, as in plain PyTorch."
 
 
 def _spread(question: Question) -> str:
@@ -75,6 +88,15 @@ def _loader(question: Question) -> str:
     if rate is None:
         return "The data loader keeps up with the step."
     return f"The data loader delivers {rate:,.0f} samples per second throughout."
+
+
+def _mfu(question: Question) -> str:
+    """Its convention, without which the figure cannot be compared."""
+    peak = question.device.peak_flop_per_s(question.settings.precision)
+    return (
+        "MFU is the model's flop (attention in full, causal or not; recomputation not counted) over "
+        f"{peak / TERA:,.0f} TFLOP/s a device, the peak in {question.settings.precision}."
+    )
 
 
 def _links(forecast: Forecast) -> str:

@@ -15,15 +15,13 @@ from traincast.errors import InputError
 from traincast.estimate import Estimate
 from traincast.forecasting.assumptions import assumptions_of
 from traincast.forecasting.by_bound import seconds_by_bound
+from traincast.forecasting.device_memory import DeviceMemory, device_memory
 from traincast.forecasting.energy import Energy, energy_of
 from traincast.forecasting.question import Question
-from traincast.forecasting.split_memory import split_memory_bytes
 from traincast.forecasting.spread import LINK_LOG_SD
 from traincast.forecasting.utilisation import may_pass_peak, passed_peak, peak_s
 from traincast.hardware.grid import Grid, grid_named
 from traincast.lognormal import p90_factor
-from traincast.memory.overhead import reported_bytes
-from traincast.scaling.held_memory import held_bytes_change
 from traincast.scaling.split import WHOLE
 from traincast.trace.flop import op_flop
 from traincast.trace.traffic import op_bytes
@@ -41,11 +39,17 @@ PARTS = (
     "input_wait_s",
 )
 NO_LENGTH = "Total time and cost need the number of samples per epoch."
+_RATES = ("samples_per_s", "tokens_per_s", "tokens_per_s_per_device")
 _EXACT = ("peak_memory_bytes", "covered_flop_fraction")
 _SPLIT = (
     "Tensor, pipeline and context parallelism are modelled without a number fitted to measured runs: the interval does "
     "not cover what the model leaves out."
 )
+_NEEDED = {
+    "cost_usd": "n_samples and a price",
+    "tokens_per_s": "a model that reads tokens",
+    "tokens_per_s_per_device": "a model that reads tokens",
+}
 _COMPILED = (
     "Compiled steps have the kernels that PyTorch's Inductor plans in its default mode; measured runs have checked "
     "them in inference on one GPU only."
@@ -54,9 +58,14 @@ NUMBERS = (
     "step_s",
     *PARTS,
     "samples_per_s",
+    "tokens_per_s",
+    "tokens_per_s_per_device",
     "flop_utilisation",
+    "mfu",
+    "hfu",
     "epoch_s",
     "total_s",
+    "device_hours",
     "cost_usd",
     "peak_memory_bytes",
     "covered_flop_fraction",
@@ -146,6 +155,23 @@ class Forecast:
         return self.batch_size / at_peak_s if at_peak_s else math.inf
 
     @property
+    def tokens_per_s(self) -> float | None:
+        """Of all devices; None of a model that reads no tokens."""
+        tokens = self.question.tokens_per_batch
+        if tokens is None:
+            return None
+        return tokens / self.step_s if self.step_s else math.inf
+
+    @property
+    def tokens_per_s_per_device(self) -> float | None:
+        return None if self.tokens_per_s is None else self.tokens_per_s / self.question.n_devices
+
+    @property
+    def device_hours(self) -> float | None:
+        """Of all devices together."""
+        return None if self.total_s is None else self.question.n_devices * self.total_s / 3600
+
+    @property
     def epoch_s(self) -> float | None:
         """A last batch that is not full takes as long as a full one."""
         n_samples = self.question.n_samples
@@ -168,6 +194,17 @@ class Forecast:
         """
         return peak_s(self.question) / self.step_s if self.step_s else 0.0
 
+    @property
+    def mfu(self) -> float:
+        """`flop_utilisation` by the name that it has for language models: recomputation is not counted, attention in
+        full, whether it is causal or not."""
+        return self.flop_utilisation
+
+    @cached_property
+    def hfu(self) -> float:
+        """The same with what recomputation runs again."""
+        return peak_s(self.question, with_recomputed=True) / self.step_s if self.step_s else 0.0
+
     @cached_property
     def covered_flop_fraction(self) -> float:
         """Share of the work that the method has a figure for: of the flop, and of the bytes of ops without flop."""
@@ -181,13 +218,24 @@ class Forecast:
         return float((1 - uncovered_flop) * (1 - uncovered_bytes))
 
     @cached_property
+    def memory(self) -> DeviceMemory:
+        """Of the fullest device, with the allowances of `traincast memory`."""
+        return device_memory(self.question)
+
+    @property
     def peak_memory_bytes(self) -> int:
-        """What the device is expected to report at the peak, with the allowances of `traincast memory`."""
-        question, graph = self.question, self.question.graph
-        if question.split != WHOLE:
-            return split_memory_bytes(question)
-        reported = reported_bytes(graph, question.micro_batch_size, device=question.device)
-        return reported + held_bytes_change(question.strategy, graph, question.n_devices)
+        """What the device is expected to report at the peak."""
+        return self.memory.total_bytes
+
+    @property
+    def allocated_memory_bytes(self) -> int:
+        """Of that what PyTorch's allocator hands out."""
+        return self.memory.allocated_bytes
+
+    @property
+    def reserved_memory_bytes(self) -> int:
+        """Of that what PyTorch's allocator keeps."""
+        return self.memory.reserved_bytes
 
     @property
     def fits(self) -> bool:
@@ -259,7 +307,7 @@ class Forecast:
             raise InputError(f"'{name}' has no interval; these have: {', '.join(NUMBERS)}.")
         value = getattr(self, name)
         if value is None:
-            raise InputError(f"{name} is not known: it needs n_samples{' and a price' if name == 'cost_usd' else ''}.")
+            raise InputError(f"{name} is not known: it needs {_NEEDED.get(name, 'n_samples')}.")
         if name in _EXACT or not self.step_s:
             return value, value
         factor = p90_factor(self.log_sd)
@@ -271,10 +319,10 @@ class Forecast:
         if name in PARTS:
             return value / factor, value * factor
         low, high = (max(seconds, self._input_s) / self.step_s for seconds in (fast_s, slow_s))
-        if name == "flop_utilisation":
+        if name in ("flop_utilisation", "mfu", "hfu"):
             is_bounded = value <= 1 and not may_pass_peak(self.question)
             return value / high, min(value / low, 1.0) if is_bounded else value / low
-        return (value / high, value / low) if name == "samples_per_s" else (value * low, value * high)
+        return (value / high, value / low) if name in _RATES else (value * low, value * high)
 
     @property
     def _input_s(self) -> float:
@@ -302,6 +350,11 @@ class Forecast:
             "accumulation_steps": question.accumulation_steps,
             "precision": question.settings.precision,
             "optimizer": question.settings.optimizer,
+            "recompute": question.settings.recompute,
+            "master_weights": question.run_settings.keeps_masters,
+            "clip_gradients": question.settings.clip_gradients,
+            "adapter": question.settings.adapter,
+            "stack": question.settings.stack,
             "layout": question.layout,
             "compiled": question.compiled,
             "method": question.method.name,
@@ -313,6 +366,8 @@ class Forecast:
             "run_price_usd_per_hour": question.run_price_usd_per_hour,
             **{name: getattr(self, name) for name in NUMBERS},
             "peak_samples_per_s": self.peak_samples_per_s,
+            "allocated_memory_bytes": self.allocated_memory_bytes,
+            "reserved_memory_bytes": self.reserved_memory_bytes,
             "bound_by": self.bound_by,
             "fits": self.fits,
             "usable_memory_bytes": question.device.usable_memory_bytes,

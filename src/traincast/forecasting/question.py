@@ -13,12 +13,15 @@ from traincast.hardware.device import Device
 from traincast.hardware.host import Host
 from traincast.kernels.method import Method
 from traincast.kernels.predictor import Traincast
+from traincast.memory.shares import Shares
 from traincast.scaling.blocks import attention_outputs
+from traincast.scaling.held_memory import shares_of
 from traincast.scaling.split import ModelSplit, check_devices, check_kind, check_model, find_schedule
 from traincast.scaling.strategy import DDP, Strategy
 from traincast.trace.check import check_batch_size
 from traincast.trace.graph import Graph
 from traincast.trace.lowering.lower import lower
+from traincast.trace.rewrite.training import as_trained
 from traincast.trace.settings import Settings
 from traincast.trace.trace import Trace
 
@@ -198,9 +201,35 @@ class Question:
         return str(getattr(self.method, "layout", "nchw"))
 
     @cached_property
+    def trained_trace(self) -> Trace:
+        """The step as the settings have it trained, with what runs again."""
+        return as_trained(self.trace, self.run_settings)
+
+    @property
+    def tokens_per_batch(self) -> int | None:
+        """Of one update of all devices; None of a model that reads no tokens."""
+        each = self.trace.tokens_per_sample
+        return None if each is None else each * self.batch_size
+
+    @property
+    def shares(self) -> Shares:
+        """What a device has of the state of its part of the model."""
+        return shares_of(
+            self.strategy,
+            self.n_peers,
+            has_masters=self.run_settings.keeps_masters,
+            accumulates=self.accumulation_steps > 1 or self.settings.stack == "megatron",
+        )
+
+    @cached_property
     def graph(self) -> Graph:
         """What the device runs, op by op."""
-        return lower(self.trace, target="cpu" if self.device.kind == "cpu" else "cuda", settings=self.settings)
+        return lower(self.trace, target="cpu" if self.device.kind == "cpu" else "cuda", settings=self.run_settings)
+
+    @cached_property
+    def run_settings(self) -> Settings:
+        """With what the strategy and the stack decide where the user does not."""
+        return self.settings.resolved(is_sharded=self.strategy.kind == "sharded")
 
     @property
     def timed_graph(self) -> Graph:

@@ -12,9 +12,14 @@ from traincast.trace.kinds import OpKind, op_kinds
 _BY_DEFINITION = ("roofline", "paleo")
 
 
-def peak_s(question: Question) -> float:
-    """Seconds of a step if all devices did the model's flop at the peak of its precision."""
-    of_pass = float(question.trace.flop(np.array([question.micro_batch_size])).sum())
+def peak_s(question: Question, *, with_recomputed: bool = False) -> float:
+    """Seconds of a step if all devices did the model's flop at the peak of its precision.
+
+    What recomputation runs again is not the model's, but the hardware's: it counts if that is asked for.
+    """
+    trace = question.trained_trace
+    of_ops = trace.flop(np.array([question.micro_batch_size]))[0]
+    of_pass = float((of_ops if with_recomputed else of_ops[trace.graph.op_recomputed == 0]).sum())
     flop = of_pass * question.batch_size / question.micro_batch_size
     return flop / (question.n_devices * question.device.peak_flop_per_s(question.settings.precision))
 

@@ -70,6 +70,16 @@ class StepMemory:
         return self.peak_bytes + self.overhead.total_bytes
 
     @property
+    def allocated_memory_bytes(self) -> int:
+        """What PyTorch's allocator hands out at the peak: tensors in whole blocks, and workspaces."""
+        return self.peak_bytes + self.overhead.rounding_bytes + self.overhead.workspace_bytes
+
+    @property
+    def reserved_memory_bytes(self) -> int:
+        """What it has from the driver for that."""
+        return self.allocated_memory_bytes + self.overhead.fragmented_bytes
+
+    @property
     def fits(self) -> bool | None:
         """Whether the step fits the device; None without one."""
         return None if self.device is None else self.total_bytes <= self.device.usable_memory_bytes
@@ -90,6 +100,8 @@ class StepMemory:
             "context_bytes": self.overhead.context_bytes,
             "workspace_bytes": self.overhead.workspace_bytes,
             "allocator_bytes": self.overhead.allocator_bytes,
+            "allocated_memory_bytes": self.allocated_memory_bytes,
+            "reserved_memory_bytes": self.reserved_memory_bytes,
             "total_bytes": self.total_bytes,
             "device": None if self.device is None else self.device.name,
             "usable_bytes": None if self.device is None else self.device.usable_memory_bytes,
@@ -119,6 +131,7 @@ def step_memory(trace: Trace, batch_size: int, *, settings: Settings, device: De
     """The memory of one step, lowered for the device's kind (without a device, for CUDA)."""
     batch_size = check_batch_size(batch_size)
     target = "cpu" if device is not None and device.kind == "cpu" else "cuda"
+    settings = settings.resolved()
     graph = lower(trace, target=target, settings=settings)
     by_kind = alive_bytes_by_kind(graph, batch_size)
     peak = int(by_kind.sum(axis=0).argmax())

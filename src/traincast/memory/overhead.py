@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from traincast.hardware.device import Device
+from traincast.memory.shares import ALL_OF_IT, Shares
 from traincast.memory.timeline import Alive, alive_at
 from traincast.trace.graph import Graph, Ints
 from traincast.trace.kinds import OpKind, op_kinds
@@ -36,16 +37,21 @@ class Overhead:
 
     context_bytes: int
     workspace_bytes: int
-    allocator_bytes: int
+    rounding_bytes: int  # blocks are rounded up
+    fragmented_bytes: int  # what the allocator keeps and cannot use
+
+    @property
+    def allocator_bytes(self) -> int:
+        return self.rounding_bytes + self.fragmented_bytes
 
     @property
     def total_bytes(self) -> int:
         return self.context_bytes + self.workspace_bytes + self.allocator_bytes
 
 
-def reported_bytes(graph: Graph, batch_size: int, *, device: Device | None) -> int:
+def reported_bytes(graph: Graph, batch_size: int, *, device: Device | None, shares: Shares = ALL_OF_IT) -> int:
     """What the device is expected to report at the peak of a lowered step: its tensors and the allowance."""
-    alive = alive_at(graph, batch_size)
+    alive = alive_at(graph, batch_size, shares)
     return alive.peak_bytes + overhead_of(graph, batch_size, device=device, alive=alive).total_bytes
 
 
@@ -56,13 +62,15 @@ def overhead_of(graph: Graph, batch_size: int, *, device: Device | None, alive: 
     """
     kind = device.kind if device is not None else "gpu"
     if kind == "cpu":
-        return Overhead(context_bytes=_CONTEXT_BYTES["cpu"], workspace_bytes=0, allocator_bytes=0)
+        return Overhead(context_bytes=_CONTEXT_BYTES["cpu"], workspace_bytes=0, rounding_bytes=0, fragmented_bytes=0)
     is_new = device is not None and device.arch in _NEW_ARCHITECTURES
     cublas = _CUBLAS_NEW_BYTES if is_new else _CUBLAS_BYTES
+    rounding, fragmented = _allocator_bytes(graph, alive or alive_at(graph, batch_size))
     return Overhead(
         context_bytes=_CONTEXT_BYTES["gpu"],
         workspace_bytes=cublas + _convolution_workspace_bytes(graph, batch_size),
-        allocator_bytes=_allocator_bytes(graph, alive or alive_at(graph, batch_size)),
+        rounding_bytes=rounding,
+        fragmented_bytes=fragmented,
     )
 
 
@@ -81,10 +89,10 @@ def _find_written(graph: Graph) -> Ints:
     return first
 
 
-def _allocator_bytes(graph: Graph, alive: Alive) -> int:
+def _allocator_bytes(graph: Graph, alive: Alive) -> tuple[int, int]:
     """Rounding of every block that is alive at the peak, and fragmentation of what comes and goes."""
     peak, sizes = alive.peak_op, alive.sizes
-    is_alive = (graph.storage_alloc <= peak) & (graph.storage_free > peak)
-    rounding = (-sizes[is_alive] % _BLOCK_BYTES).sum()
-    moving = sizes[is_alive & (graph.storage_alloc >= 0)].sum()
-    return int(rounding + _FRAGMENTED_FRACTION * moving)
+    is_alive = (alive.alloc <= peak) & (graph.storage_free > peak)
+    rounding = int((-sizes[is_alive] % _BLOCK_BYTES).sum())
+    moving = sizes[is_alive & (alive.alloc >= 0)].sum()
+    return rounding, int(rounding + _FRAGMENTED_FRACTION * moving) - rounding

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from traincast.memory.shares import ALL_OF_IT, Shares
 from traincast.trace.graph import Graph, Ints, StorageKind
 
 N_KINDS = len(StorageKind)
@@ -17,6 +18,7 @@ class Alive:
 
     sizes: Ints
     by_op: Ints
+    alloc: Ints  # when each storage begins to be
 
     @property
     def peak_op(self) -> int:
@@ -28,10 +30,13 @@ class Alive:
         return int(self.by_op.max(initial=0))
 
 
-def alive_at(graph: Graph, batch_size: int) -> Alive:
+def alive_at(graph: Graph, batch_size: int, shares: Shares = ALL_OF_IT) -> Alive:
     """All that the peak of a step is worked out from, in one pass."""
     sizes = graph.storage_bytes(np.array([batch_size]))
-    return Alive(sizes[0], alive_of(graph, sizes)[0])
+    if not shares.is_whole:
+        sizes = np.ceil(sizes * shares.of(graph)).astype(np.int64)
+    alloc = shares.alloc(graph)
+    return Alive(sizes[0], alive_of(graph, sizes, alloc)[0], alloc)
 
 
 def alive_bytes(graph: Graph, batch_sizes: Ints) -> Ints:
@@ -39,20 +44,21 @@ def alive_bytes(graph: Graph, batch_sizes: Ints) -> Ints:
     return alive_of(graph, graph.storage_bytes(batch_sizes))
 
 
-def alive_of(graph: Graph, sizes: Ints) -> Ints:
-    """The same for storages of other sizes: one row a case, one column a storage."""
+def alive_of(graph: Graph, sizes: Ints, alloc: Ints | None = None) -> Ints:
+    """The same for storages of other sizes, or that begin elsewhere: one row a case, one column a storage."""
     changes = np.zeros((len(sizes), graph.n_ops + 1), dtype=np.int64)
-    _accumulate(changes, graph, sizes, np.arange(graph.n_storages))
+    _accumulate(changes, graph, sizes, np.arange(graph.n_storages), alloc)
     return np.cumsum(changes[:, :-1], axis=1)
 
 
-def alive_bytes_by_kind(graph: Graph, batch_size: int) -> Ints:
+def alive_bytes_by_kind(graph: Graph, batch_size: int, shares: Shares = ALL_OF_IT) -> Ints:
     """Bytes alive during each op: one row a StorageKind."""
-    sizes = graph.storage_bytes(np.array([batch_size]))
+    known = alive_at(graph, batch_size, shares)
+    sizes = known.sizes[None, :]
     rows = np.zeros((N_KINDS, graph.n_ops), dtype=np.int64)
     for kind in StorageKind:
         changes = np.zeros((1, graph.n_ops + 1), dtype=np.int64)
-        _accumulate(changes, graph, sizes, np.flatnonzero(graph.storage_kind == kind))
+        _accumulate(changes, graph, sizes, np.flatnonzero(graph.storage_kind == kind), known.alloc)
         rows[kind] = np.cumsum(changes[0, :-1])
     return rows
 
@@ -67,9 +73,10 @@ def peak_bytes(graph: Graph, batch_sizes: Ints) -> Ints:
     return np.concatenate(parts)
 
 
-def _accumulate(changes: Ints, graph: Graph, sizes: Ints, storages: Ints) -> None:
+def _accumulate(changes: Ints, graph: Graph, sizes: Ints, storages: Ints, alloc: Ints | None = None) -> None:
     """Row by row: numpy adds at places that are one number much faster than at pairs."""
-    start, end = np.maximum(graph.storage_alloc[storages], 0), graph.storage_free[storages]
+    begins = graph.storage_alloc if alloc is None else alloc
+    start, end = np.maximum(begins[storages], 0), graph.storage_free[storages]
     for change, size in zip(changes, sizes[:, storages], strict=True):
         np.add.at(change, start, size)
         np.subtract.at(change, end, size)

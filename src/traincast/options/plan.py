@@ -7,7 +7,7 @@ from typing import Annotated
 from traincast.options.model import ModelOptions
 from traincast.options.option import Option
 from traincast.options.run import STRATEGIES_OF_THE_PAGE
-from traincast.options.step import MethodOptions
+from traincast.options.step import MethodOptions, TrainedAsOptions
 from traincast.options.typed import (
     ACCURACY,
     COUNT,
@@ -128,5 +128,5 @@ AsJob = Annotated[
 ]
 
 
-class PlanOptions(MethodOptions, ModelOptions, total=False):
+class PlanOptions(TrainedAsOptions, MethodOptions, ModelOptions, total=False):
     """What stays the same in every plan."""

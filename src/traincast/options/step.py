@@ -6,7 +6,7 @@ from typing import Annotated, TypedDict
 from traincast.options.model import ModelOptions
 from traincast.options.option import Option
 from traincast.options.typed import COUNT
-from traincast.trace.settings import MODES, OPTIMIZERS, PRECISIONS
+from traincast.trace.settings import MODES, OPTIMIZERS, PRECISIONS, RECOMPUTE, STACKS
 
 BatchSize = Annotated[
     int,
@@ -46,6 +46,55 @@ Mode = Annotated[
         choices=MODES,
         is_on_page=False,
         job="training.mode",
+    ),
+]
+Recompute = Annotated[
+    str,
+    Option(
+        label="Recompute activations",
+        help="Activations made again in backward: none, selective (what the stack does), full, full:2 (every second "
+        "block), or reentrant (full, to the last op of a block).",
+        default="none",
+        choices_on_page=RECOMPUTE,
+        job="training.recompute",
+    ),
+]
+Stack = Annotated[
+    str,
+    Option(
+        label="Software",
+        help="What trains: torch, torch-compile (as --compiled) or megatron.",
+        default="torch",
+        choices=STACKS,
+        job="training.stack",
+    ),
+]
+AdapterText = Annotated[
+    str | None,
+    Option(
+        label="Adapter",
+        help="lora:16 (rank), lora:16:q,v (rank and layers) or qlora:16 (4-bit base). Default: all parameters are "
+        "trained.",
+        shows_default=False,
+        job="training.adapter",
+    ),
+]
+MasterWeights = Annotated[
+    bool | None,
+    Option(
+        label="fp32 master weights",
+        help="With bf16: fp32 weights and states behind them. Default: with sharded strategies and megatron.",
+        shows_default=False,
+        job="training.master_weights",
+    ),
+]
+ClipGradients = Annotated[
+    bool,
+    Option(
+        label="Clip gradients",
+        help="Gradients are clipped by their norm.",
+        default=False,
+        job="training.clip_gradients",
     ),
 ]
 Layout = Annotated[
@@ -125,8 +174,18 @@ Devices = Annotated[
 ]
 
 
-class SettingsOptions(TypedDict, total=False):
-    """Precision and optimizer."""
+class TrainedAsOptions(TypedDict, total=False):
+    """How a model is trained, beside precision and optimizer."""
+
+    recompute: Recompute
+    adapter: AdapterText
+    master_weights: MasterWeights
+    clip_gradients: ClipGradients
+    stack: Stack
+
+
+class SettingsOptions(TrainedAsOptions, total=False):
+    """Precision, optimizer and what people choose beside them."""
 
     precision: Precision
     optimizer: Optimizer

@@ -31,7 +31,7 @@ def make_plan(run: Run, space: Space, length: Length, terms: Terms, limits: Limi
     near = nearest(found.total_s, limits.time_s(found.usd_per_hour), found.probability) if best is None else None
     return Plan(
         model=run.trace.name,
-        optimizer=run.optimizer,
+        optimizer=run.settings.optimizer,
         length=length,
         limits=limits,
         terms=terms,

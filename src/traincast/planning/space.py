@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from traincast.errors import InputError
@@ -30,7 +30,7 @@ class Run:
     """What stays the same in every plan."""
 
     trace: Trace
-    optimizer: str
+    settings: Settings  # with a precision that the search replaces
     method: Method
     host: Host
     compiled: bool = False
@@ -51,7 +51,7 @@ class Run:
             trace=self.trace,
             device=device,
             batch_size=batch_size,
-            settings=Settings(precision, self.optimizer),
+            settings=replace(self.settings, precision=precision),
             method=self.method,
             host=self.host,
             compiled=self.compiled,

@@ -54,6 +54,14 @@ def gradients_of(graph: Graph) -> Gradients:
     return Gradients(bytes=sizes[graph.storage_owner[order]].astype(np.float64), ready_op=ready[order])
 
 
+@once_per_graph
+def weights_over_gradients(graph: Graph) -> float:
+    """Bytes of all weights over those of the gradients: half with fp32 masters, far more where most are frozen."""
+    owners = graph.storage_owner[graph.storage_kind == StorageKind.WEIGHT]
+    total = gradients_of(graph).total_bytes
+    return float(tensor_bytes(graph, np.array([2]))[0, owners].sum() / total) if total else 1.0
+
+
 def buckets_of(
     gradients: Gradients, *, first_bytes: float = FIRST_BUCKET_BYTES, bucket_bytes: float = BUCKET_BYTES
 ) -> Buckets:

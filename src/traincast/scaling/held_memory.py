@@ -7,39 +7,36 @@ device its share, and the third gathers one unit at a time, with the next one on
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import replace
 
-from traincast.scaling.gradients import buckets_of, gradients_of
+from traincast.memory.shares import Shares
+from traincast.scaling.gradients import buckets_of, gradients_of, weights_over_gradients
 from traincast.scaling.strategy import Strategy
-from traincast.trace.graph import Graph, StorageKind
-from traincast.trace.traffic import tensor_bytes
+from traincast.trace.graph import Graph
 
 
-def held_bytes_change(strategy: Strategy, graph: Graph, n_devices: int) -> int:
-    """Bytes that a device holds beyond those of the same step alone; below 0 where it holds less.
+def shares_of(strategy: Strategy, n_devices: int, *, has_masters: bool, accumulates: bool) -> Shares:
+    """What a device keeps of its own copy, where `n_devices` have the same weights. Servers have the optimizer's state.
 
-    `n_devices` have the same weights. Where several share a replica, each has its part of this.
+    With fp32 masters the third stage shards these alone: 16-bit weights are made of them, a unit at a time.
     """
-    gradients = gradients_of(graph)
-    if n_devices == 1 and strategy.kind not in ("ps", "ps-async"):
+    whole = Shares(accumulates=accumulates)
+    if strategy.kind in ("ps", "ps-async"):
+        return replace(whole, optimizer_state=0.0)
+    if strategy.kind != "sharded" or n_devices == 1:
+        return whole
+    part = 1 / (strategy.n_shards or n_devices)
+    weights = 1.0 if strategy.stage < 3 else 0.0 if has_masters else part
+    return replace(whole, optimizer_state=part, gradients=part if strategy.stage >= 2 else 1.0, weights=weights)
+
+
+def added_bytes(strategy: Strategy, graph: Graph, n_devices: int) -> int:
+    """What a device holds beside its shares: copies of the gradients, or weights that were gathered."""
+    if n_devices == 1:
         return 0
     if strategy.kind in ("ddp", "mirrored"):
-        return int(gradients.total_bytes)
-    if strategy.kind in ("ps", "ps-async"):
-        return -_bytes_of(graph, StorageKind.OPTIMIZER_STATE)
-    if strategy.kind != "sharded":
-        return 0
-    sharded = _bytes_of(graph, StorageKind.OPTIMIZER_STATE)
-    if strategy.stage >= 2:
-        sharded += int(gradients.total_bytes)
-    gathered = 0
-    if strategy.stage >= 3:
-        sharded += _bytes_of(graph, StorageKind.WEIGHT)
-        gathered = 2 * int(buckets_of(gradients).bytes.max(initial=0.0))
-    n_shards = strategy.n_shards or n_devices
-    return gathered - sharded * (n_shards - 1) // n_shards
-
-
-def _bytes_of(graph: Graph, kind: StorageKind) -> int:
-    owners = graph.storage_owner[graph.storage_kind == kind]
-    return int(tensor_bytes(graph, np.array([2]))[0, owners].sum())
+        return int(gradients_of(graph).total_bytes)
+    if strategy.kind == "sharded" and strategy.stage >= 3:
+        largest = buckets_of(gradients_of(graph)).bytes.max(initial=0.0)
+        return 2 * int(weights_over_gradients(graph) * largest)
+    return 0

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from traincast.scaling.gradients import buckets_of
+from traincast.scaling.gradients import buckets_of, weights_over_gradients
 from traincast.scaling.groups import first_of, one_of_each
 from traincast.scaling.hierarchy import Network, NetworkCost, all_gather, all_reduce, reduce_scatter
 from traincast.scaling.local_step import LocalStep, ParallelStep
@@ -30,7 +30,7 @@ def sharded(step: LocalStep, network: Network, *, stage: int, n_shards: int = 0)
         return alone(step)
     group = first_of(network, n)
     scattered = reduce_scatter(units.bytes, group, "ring")
-    gathered = all_gather(units.bytes, group, "ring")
+    gathered = all_gather(units.bytes * weights_over_gradients(step.graph), group, "ring")
     scatter_s, gather_s = scattered.seconds + CALL_S, gathered.seconds + CALL_S
     copies_bytes = 0.0
     if n < network.n_devices:

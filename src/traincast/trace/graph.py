@@ -157,6 +157,15 @@ class Graph:
         return self.numel(batch_sizes)[:, owner] * ITEM_BYTES[self.tensor_dtype[owner]]
 
 
+def gather_rows(start: Ints, rows: Ints) -> tuple[Ints, Ints]:
+    """Ragged rows picked by number: the new starts, and where in the old values each new value is; -1 has none."""
+    lengths = np.where(rows >= 0, start[rows + 1] - start[rows], 0)
+    new_start = np.zeros(len(rows) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=new_start[1:])
+    offsets = np.arange(new_start[-1]) - np.repeat(new_start[:-1], lengths)
+    return new_start, np.repeat(np.where(rows >= 0, start[rows], 0), lengths) + offsets
+
+
 def evaluate(value: Any, batch_size: Any) -> Any:
     """An attribute at a batch size, or at many: ["batch", a, b] becomes a + b * batch, anywhere inside."""
     if isinstance(value, list):

@@ -26,7 +26,8 @@ def document_of(gap: Gap) -> Document:
     """Verdict, tables and charts. With a measured step, the table of predicted ops is left out."""
     answer, advice = gap.forecast, gap.advice
     question = answer.question
-    parts = [question.settings.precision, question.update_name, f"method {question.method.name}"]
+    settings = question.run_settings
+    parts = [settings.precision, question.update_name, *settings.extras, f"method {question.method.name}"]
     parts.append("predicted only" if gap.measured is None else f"measured: {gap.measured.source}")
     return Document(
         title=f"Why {answer.model} takes its time on {answer.place}, batch {answer.batch_size:,}",

@@ -22,9 +22,14 @@ _ROWS: dict[str, tuple[str, Show]] = {
     "exposed_communication_s": ("  communication", "duration"),
     "input_wait_s": ("  waiting for input", "duration"),
     "samples_per_s": ("samples/s", "ratio"),
+    "tokens_per_s": ("tokens/s", "ratio"),
+    "tokens_per_s_per_device": ("tokens/s per device", "ratio"),
     "flop_utilisation": ("FLOP utilisation", "percent"),
+    "mfu": ("MFU", "percent"),
+    "hfu": ("HFU, with recomputation", "percent"),
     "epoch_s": ("epoch", "duration"),
     "total_s": ("total", "duration"),
+    "device_hours": ("device hours", "ratio"),
     "cost_usd": ("cost", "usd"),
     "peak_memory_bytes": ("peak memory", "bytes"),
 }
@@ -69,14 +74,26 @@ def _number_rows(answer: Forecast) -> Iterator[Row]:
     """The numbers that are known, and those of waiting where there is any."""
     is_inference = answer.question.is_inference
     optional = (*_SHOWN_IF_ANY, *_OF_TRAINING) if is_inference else _SHOWN_IF_ANY
+    hidden = _hidden(answer)
     for name, (title, show) in _ROWS.items():
         number = answer.estimates.get(name)
-        if number is None or (name in optional and not number.p50):
+        if number is None or name in hidden or (name in optional and not number.p50):
             continue
         if is_inference and name == "flop_utilisation":
             yield ("samples/s at peak", show_value(answer.peak_samples_per_s, "ratio"), None, None)
         low, value, high = (show_value(each, show) for each in (number.p10, number.p50, number.p90))
         yield (title, value, low, high) if number.p10 != number.p90 else (title, value, None, None)
+
+
+def _hidden(answer: Forecast) -> tuple[str, ...]:
+    """Numbers that say nothing beside others: the utilisation has one name, and one device is all devices."""
+    names = ["mfu", "hfu"] if answer.tokens_per_s is None else ["flop_utilisation"]
+    if not answer.question.trained_trace.graph.op_recomputed.any():
+        names.append("hfu")
+    if answer.question.n_devices == 1:
+        names.append("tokens_per_s_per_device")
+        names.append("device_hours")
+    return tuple(names)
 
 
 # What would help, by what bounds the step.

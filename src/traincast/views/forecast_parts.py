@@ -17,7 +17,8 @@ def settings_of(forecasts: Sequence[Forecast]) -> str:
 
 def _settings(forecast: Forecast) -> list[str]:
     question = forecast.question
-    parts = [question.settings.precision, question.update_name, f"method {question.method.name}"]
+    settings = question.run_settings
+    parts = [settings.precision, question.update_name, *settings.extras, f"method {question.method.name}"]
     parts.append("calibrated" if question.device.prices else f"host {question.host.name}")
     if question.layout != "nchw":
         parts.append(question.layout)

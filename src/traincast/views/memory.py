@@ -23,7 +23,7 @@ def document_of(answer: StepMemory, *, has_counts: bool = False) -> Document:
     settings = answer.settings
     return Document(
         title=f"Memory of {answer.model}, batch {answer.batch_size}",
-        subtitle=f"{settings.precision}, {settings.optimizer}, {answer.target}",
+        subtitle=", ".join((settings.precision, settings.optimizer, *settings.extras, answer.target)),
         verdict=_verdict(answer),
         tables=(*([_counts(answer)] if has_counts else []), _table(answer)),
         charts=(_chart(answer),),

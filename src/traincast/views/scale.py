@@ -222,7 +222,8 @@ def _settings(scaling: Scaling) -> str:
     question = scaling.question
     strategy = question.strategy
     reduce = f", all-reduce {strategy.algorithm}" if strategy.kind in ("ddp", "mirrored") else ""
-    parts = [question.settings.precision, question.update_name, f"strategy {strategy.name}{reduce}"]
+    settings = question.run_settings
+    parts = [settings.precision, question.update_name, *settings.extras, f"strategy {strategy.name}{reduce}"]
     parts += [f"method {question.method.name}", f"host {question.host.name}"]
     if question.layout != "nchw":
         parts.append(question.layout)

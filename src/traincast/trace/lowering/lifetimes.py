@@ -34,7 +34,7 @@ def storage_lifetimes(program: Program, first_op_of: Ints) -> tuple[Ints, Ints]:
     forward_end = int(np.argmax(np.array([*program.op_phase, Phase.BACKWARD]) >= Phase.BACKWARD))
     # What becomes of a gradient is known exactly: it may have been cast, and then only the copy stays.
     graph, neutral = program.neutral, np.array(program.storage_neutral, dtype=np.int64)
-    is_held = _held_by_the_model(graph) & (graph.storage_kind != StorageKind.GRADIENT)
+    is_held = held_by_the_model(graph) & (graph.storage_kind != StorageKind.GRADIENT)
     held = np.flatnonzero(neutral >= 0)
     held = held[is_held[neutral[held]]]
     free[held] = np.maximum(free[held], first_op_of[graph.storage_free[neutral[held]]])
@@ -63,7 +63,7 @@ def _node_end(nodes: Ints) -> Ints:
     return np.append(last[np.searchsorted(last, np.arange(len(nodes)))], -1)
 
 
-def _held_by_the_model(neutral: Graph) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def held_by_the_model(neutral: Graph) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Whether a neutral storage lives on after the autograd node that used it last."""
     last_use = np.full(neutral.n_storages, -1, dtype=np.int64)
     for ragged in (neutral.op_inputs, neutral.op_outputs):

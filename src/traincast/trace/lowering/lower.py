@@ -7,16 +7,21 @@ recurrent layers and dropout become the kernels of the target; the optimizer's o
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from traincast.trace.dtypes import CODE, FLOAT16, FLOAT32, FLOAT64, FLOATS, promote
 from traincast.trace.graph import Graph, Phase, StorageKind
 from traincast.trace.kept import Kept
 from traincast.trace.kinds import OpKind, op_kinds
+from traincast.trace.lowering.fuse import fuse_update
 from traincast.trace.lowering.kernels import emit_kernel
-from traincast.trace.lowering.optimizers import add_optimizer
 from traincast.trace.lowering.policy import POLICIES, PRECISION, TARGETS
 from traincast.trace.lowering.program import Program
+from traincast.trace.lowering.update import add_update
+from traincast.trace.rewrite.four_bit import DEQUANTIZE
+from traincast.trace.rewrite.training import as_trained
 from traincast.trace.settings import Settings, check_choice
 from traincast.trace.trace import Trace
 from traincast.units import MIB
@@ -39,8 +44,14 @@ def lower(trace: Trace, *, target: str = "cuda", settings: Settings | None = Non
     """What `target` ("cuda" or "cpu") runs for this trace with these settings (default: the trace's own)."""
     check_choice("target", target, TARGETS)
     chosen = settings or trace.defaults
-    how = (target, PRECISION[chosen.precision], chosen.optimizer)  # tf32 has the tensors of fp32
-    return LOWERED.get(trace, how, lambda: _Lowering(trace, target, chosen).run())
+    precision = "fp32" if chosen.precision == "tf32" else chosen.precision  # they have the same tensors
+    how = (target, replace(chosen, precision=precision))
+    return LOWERED.get(trace, how, lambda: _lowered(trace, target, chosen))
+
+
+def _lowered(trace: Trace, target: str, settings: Settings) -> Graph:
+    graph = _Lowering(as_trained(trace, settings), target, settings).run()
+    return fuse_update(graph) if settings.fuses_update and target == "cuda" else graph
 
 
 class _Lowering:
@@ -72,6 +83,8 @@ class _Lowering:
         self.storage_of = self.graph.tensor_storage.tolist()
         self.neutral_dtype = self.graph.tensor_dtype.tolist()
         self.own_dtype = _own_dtype(trace)
+        # Gradients for fp32 masters are widened as soon as they are whole.
+        self.widened = {each.gradient for each in trace.parameters} if settings.keeps_masters else set()
         calls = np.repeat(trace.op_call, self.graph.op_outputs.lengths).tolist()
         self.made_in_call = dict(zip(self.graph.op_outputs.values.tolist(), calls, strict=True))
 
@@ -260,6 +273,8 @@ class _Lowering:
         name = self.program.neutral_name[op]
         if name in _FOLLOWS_FIRST_INPUT:
             return self._dtype(read[0]) if position == 0 else neutral
+        if name == DEQUANTIZE:
+            return self.precision.autocast_dtype or self.precision.parameter_dtype
         explicit = self.graph.attributes_of(op).get("dtype")
         if explicit is not None and self.kinds[op] in (OpKind.FACTORY, OpKind.COPY):
             return CODE[explicit]
@@ -307,7 +322,8 @@ class _Lowering:
         for tensor in outputs:
             for target in self.targets.get(tensor, ()):
                 if target in self.current and self._dtype(self.current[tensor]) in FLOATS:
-                    self._gradient_as(op, tensor, self._dtype(self.current[target]))
+                    wanted = FLOAT32 if tensor in self.widened else self._dtype(self.current[target])
+                    self._gradient_as(op, tensor, wanted)
 
     def _finish_gradients(self) -> None:
         """Marks the gradients of the parameters and appends the optimizer."""
@@ -316,15 +332,14 @@ class _Lowering:
             if parameter.gradient < 0 or not parameter.is_trainable:
                 continue
             weight = self.current[parameter.tensor]
-            gradient = self.versions.get(parameter.gradient, {}).get(
-                self._dtype(weight), self.current[parameter.gradient]
-            )
+            wanted = FLOAT32 if self.widened else self._dtype(weight)
+            gradient = self.versions.get(parameter.gradient, {}).get(wanted, self.current[parameter.gradient])
             storage = self.program.tensor_storage[gradient]
             self.program.storage_kind[storage] = int(StorageKind.GRADIENT)
             self.program.outlives_step.add(storage)
             pairs.append((weight, gradient))
         if self.trace.mode == "train":
-            add_optimizer(self.program, self.settings.optimizer, pairs, foreach=self.target == "cuda")
+            add_update(self.program, self.settings, pairs, foreach=self.target == "cuda")
 
 
 def _own_dtype(trace: Trace) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from traincast.trace.graph import Graph, Ints, Phase, Ragged, StorageKind
+from traincast.trace.graph import Graph, Ints, Phase, Ragged, StorageKind, gather_rows
 from traincast.trace.lowering.lifetimes import storage_lifetimes
 
 SCALAR = -1  # the shape of a tensor without dimensions
@@ -148,9 +148,9 @@ class Program:
         shapes = np.array(self.tensor_shape, dtype=np.int64)
         own_dims = np.array([dim for dims in self.own_shapes for dim in dims], dtype=np.int64).reshape(-1, 2)
         own_start = neutral.dim_start[-1] + np.cumsum([len(dims) for dims in self.own_shapes], dtype=np.int64)
-        dim_start, dim_rows = _gather(np.concatenate([neutral.dim_start, own_start]), shapes)
+        dim_start, dim_rows = gather_rows(np.concatenate([neutral.dim_start, own_start]), shapes)
         contiguous = np.full(len(self.own_shapes), neutral.stride_start[-1])
-        stride_start, stride_rows = _gather(np.concatenate([neutral.stride_start, contiguous]), shapes)
+        stride_start, stride_rows = gather_rows(np.concatenate([neutral.stride_start, contiguous]), shapes)
         alloc, free = storage_lifetimes(self, first_op_of)
         forward = np.where(origin >= 0, neutral.op_forward[origin], -1)
         main_op_of = np.full(n_neutral + 1, -1, dtype=np.int64)
@@ -183,15 +183,6 @@ class Program:
 
 def _ints(values: list[int]) -> Ints:
     return np.array(values, dtype=np.int64)
-
-
-def _gather(start: Ints, rows: Ints) -> tuple[Ints, Ints]:
-    """Ragged rows picked by number: the new starts, and where in the old values each new value is. SCALAR has none."""
-    lengths = np.where(rows >= 0, start[rows + 1] - start[rows], 0)
-    new_start = np.zeros(len(rows) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=new_start[1:])
-    offsets = np.arange(new_start[-1]) - np.repeat(new_start[:-1], lengths)
-    return new_start, np.repeat(np.where(rows >= 0, start[rows], 0), lengths) + offsets
 
 
 def _kinds(program: Program, alloc: Ints, free: Ints) -> Ints:

@@ -7,9 +7,12 @@ recurrent layers and dropout become the kernels of the target; the optimizer's o
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
+
 import numpy as np
 
 from traincast.trace.dtypes import CODE, FLOAT16, FLOAT32, FLOAT64, FLOATS, promote
+from traincast.trace.folding.folded import fold_of
 from traincast.trace.graph import Graph, Phase, StorageKind
 from traincast.trace.kept import Kept
 from traincast.trace.kinds import OpKind, op_kinds
@@ -40,7 +43,17 @@ def lower(trace: Trace, *, target: str = "cuda", settings: Settings | None = Non
     check_choice("target", target, TARGETS)
     chosen = settings or trace.defaults
     how = (target, PRECISION[chosen.precision], chosen.optimizer)  # tf32 has the tensors of fp32
-    return LOWERED.get(trace, how, lambda: _Lowering(trace, target, chosen).run())
+
+    def make(whole: Trace) -> Graph:
+        return _Lowering(whole, target, chosen).run()
+
+    return LOWERED.get(trace, how, lambda: _lowered_by_fold(trace, how, make) or make(trace))
+
+
+def _lowered_by_fold(trace: Trace, how: Hashable, make: Callable[[Trace], Graph]) -> Graph | None:
+    """By way of the short trace, if the trace was made of one."""
+    fold = fold_of(trace)
+    return None if fold is None else fold[0].lowered(fold[1], how, make)
 
 
 class _Lowering:

@@ -157,7 +157,8 @@ def _matches(one: list[int], other: list[int]) -> list[tuple[int, int, int]]:
     """Runs of equal things in two lists: where they begin in each, and how long they are."""
     if one == other:
         return [(0, 0, len(one))]
-    return [tuple(block) for block in SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks()]
+    blocks = SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks()
+    return [(block.a, block.b, block.size) for block in blocks]
 
 
 def _number_tensors(graph: Graph, ops: Items, unit: Ints) -> Items:

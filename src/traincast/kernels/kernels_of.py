@@ -67,7 +67,7 @@ class Op:
         b, m, n, k = shape if shape is not None else (one, one, one, one)
         flop, moved = changes.pop("flop", self.flop), changes.pop("bytes", self.bytes)
         extra = [changes.pop(name, np.zeros_like(one)) for name in SIZES[6:]]
-        rows = tuple(tuple(np.broadcast_to(value, one.shape).tolist()) for value in (b, m, n, k, flop, moved, *extra))
+        rows = tuple(tuple((one * value).tolist()) for value in (b, m, n, k, flop, moved, *extra))
         return Kernel(work, self.item_bytes, self.is_bf16, rows, **changes)
 
 
@@ -76,24 +76,23 @@ def kernels_of(graph: Graph, batch_sizes: Ints) -> Iterator[list[Kernel]]:
     flop, moved = op_flop(graph, batch_sizes), op_bytes(graph, batch_sizes)
     all_dims = graph.dims(batch_sizes).astype(np.float64)
     sizes = tensor_bytes(graph, batch_sizes)
-    start, dtype = graph.dim_start.tolist(), graph.tensor_dtype.tolist()
-    is_strided = (np.diff(graph.stride_start) > 0).tolist()
-    names, attributes = graph.op_name.tolist(), graph.op_attribute.tolist()
+    start, dtype = graph.dim_start, graph.tensor_dtype.tolist()
     seen: dict[tuple[object, ...], list[Kernel]] = {}
-    rows = zip(op_kinds(graph), graph.op_inputs.rows(), graph.op_outputs.rows(), strict=True)
-    shape_keys = _shape_keys(graph)
-    for op, (kind, inputs, outputs) in enumerate(rows):
+    kinds, shape_keys = op_kinds(graph), _ShapeKeys(graph)
+    numbers, lists = (graph.op_name.tolist(), graph.op_attribute.tolist()), (graph.op_inputs, graph.op_outputs)
+    rows = zip(kinds, *numbers, *(ragged.rows() for ragged in lists), strict=True)
+    for op, (kind, name, attribute, inputs, outputs) in enumerate(rows):
         if kind in (OpKind.VIEW, OpKind.ALLOCATION, OpKind.UNCOSTED):
             yield []
             continue
         tensors = inputs + outputs
         # Inputs that are one tensor twice are read once, so the key must tell them from two equal ones.
-        key = (names[op], attributes[op], *(shape_keys[t] for t in tensors), len(inputs), len(set(inputs)))
+        key = (name, attribute, *(shape_keys[t] for t in tensors), len(inputs), len(set(inputs)))
         if key not in seen:
             main = _main_tensor(kind, inputs, outputs, dtype)
             seen[key] = _KERNELS.get(kind, byte_kernels.bytes_kernel)(
                 Op(
-                    name=graph.names[names[op]],
+                    name=graph.names[name],
                     kind=kind,
                     attributes=graph.attributes_of(op),
                     batch_sizes=batch_sizes,
@@ -102,7 +101,7 @@ def kernels_of(graph: Graph, batch_sizes: Ints) -> Iterator[list[Kernel]]:
                     outputs=outputs,
                     item_bytes=int(ITEM_BYTES[dtype[main]]) if main >= 0 else 4,
                     is_bf16=main >= 0 and dtype[main] == BFLOAT16,
-                    is_strided=any(is_strided[t] for t in inputs),
+                    is_strided=any(shape_keys[t][1] for t in inputs),
                     is_cast={ITEM_BYTES[dtype[t]] for t in tensors} == {2, 4},
                     is_uneven=_is_uneven([shape_keys[t] for t in tensors]),
                     flop=flop[:, op],
@@ -113,14 +112,21 @@ def kernels_of(graph: Graph, batch_sizes: Ints) -> Iterator[list[Kernel]]:
         yield seen[key]
 
 
-def _shape_keys(graph: Graph) -> list[tuple[int, ...]]:
-    base, slope, start = graph.dim_base.tolist(), graph.dim_slope.tolist(), graph.dim_start.tolist()
-    strided = (np.diff(graph.stride_start) > 0).tolist()
-    dtype = graph.tensor_dtype.tolist()
-    return [
-        (dtype[t], strided[t], *base[start[t] : start[t + 1]], *slope[start[t] : start[t + 1]])
-        for t in range(graph.n_tensors)
-    ]
+class _ShapeKeys(dict[int, tuple[int, ...]]):
+    """By tensor its dtype, whether it has strides of its own, and its dimensions: looked up where asked."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__()
+        self._start, self._stride_start = graph.dim_start, graph.stride_start
+        self._graph = graph
+
+    def __missing__(self, tensor: int) -> tuple[int, ...]:
+        graph, dims = self._graph, slice(self._start[tensor], self._start[tensor + 1])
+        is_strided = self._stride_start[tensor + 1] > self._stride_start[tensor]
+        sizes = (*graph.dim_base[dims].tolist(), *graph.dim_slope[dims].tolist())
+        key = (int(graph.tensor_dtype[tensor]), bool(is_strided), *sizes)
+        self[tensor] = key
+        return key
 
 
 def _is_uneven(keys: list[tuple[int, ...]]) -> bool:

@@ -17,6 +17,7 @@ from traincast.kernels.ways import Kinds, group_width
 from traincast.trace.graph import Floats, Graph, Ints
 from traincast.trace.kinds import OpKind, op_kinds
 from traincast.trace.once import once_per_graph
+from traincast.trace.structure import known_of, once_per_structure
 
 # Sizes are read at these batch sizes and interpolated: exact for polynomials up to the square.
 _PROBES = np.array([2, 3, 5], dtype=np.int64)
@@ -69,17 +70,18 @@ class KernelTable:
 @once_per_graph
 def kernel_table(graph: Graph) -> KernelTable:
     """The table of a graph, built once."""
-    kinds = op_kinds(graph)
     numbers: dict[tuple[object, ...], int] = {}
     distinct: list[Kernel] = []
-    by_op = np.full((graph.n_ops, 3), -1, dtype=np.int64)
-    for op, kernels in enumerate(kernels_of(graph, _PROBES)):
+    all_kernels, class_of = _kernels_by_class(graph)
+    by_class = np.full((len(all_kernels), 3), -1, dtype=np.int64)
+    for one, kernels in enumerate(all_kernels):
         for place, kernel in enumerate(kernels):
             key = kernel.key()
             if key not in numbers:
                 numbers[key] = len(distinct)
                 distinct.append(kernel)
-            by_op[op, place] = numbers[key]
+            by_class[one, place] = numbers[key]
+    by_op = by_class[class_of]
     probed = np.array([kernel.sizes for kernel in distinct], dtype=np.float64).reshape(len(distinct), len(SIZES), 3)
     work = np.array([kernel.work for kernel in distinct], dtype=np.int64)
     coefficients = np.einsum("keb,cb->cek", probed, _TO_COEFFICIENTS)
@@ -98,6 +100,27 @@ def kernel_table(graph: Graph) -> KernelTable:
         op_kernels=by_op,
         without_kernel=np.flatnonzero(by_op[:, 0] < 0),
         more_kernels=tuple((ops, by_op[ops, place]) for place, ops in enumerate(more, start=1) if len(ops)),
-        is_silent=np.array([kind in (OpKind.VIEW, OpKind.ALLOCATION) for kind in kinds]),
-        is_covered=np.array([kind != OpKind.UNCOSTED for kind in kinds]),
+        is_silent=_is_of(graph)[0],
+        is_covered=_is_of(graph)[1],
     )
+
+
+def _kernels_by_class(graph: Graph) -> tuple[list[list[Kernel]], Ints]:
+    """Kernels of ops that stand for others, and for each op the place of the one that stands for it."""
+    known = known_of(graph)
+    if known is None:
+        return list(kernels_of(graph, _PROBES)), np.arange(graph.n_ops)
+    return [*_fixed_kernels(known.structure.fixed), *kernels_of(known.moving, _PROBES)], known.structure.class_of
+
+
+@once_per_graph
+def _fixed_kernels(graph: Graph) -> list[list[Kernel]]:
+    return list(kernels_of(graph, _PROBES))
+
+
+@once_per_structure
+def _is_of(graph: Graph) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Whether each op is silent, and whether it is covered."""
+    kinds = op_kinds(graph)
+    silent = np.array([kind in (OpKind.VIEW, OpKind.ALLOCATION) for kind in kinds])
+    return silent, np.array([kind != OpKind.UNCOSTED for kind in kinds])

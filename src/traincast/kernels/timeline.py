@@ -15,7 +15,7 @@ from traincast.hardware.host import Host
 from traincast.kernels.method import OpTimes
 from traincast.trace.graph import Floats, Graph, Ints, Phase
 from traincast.trace.kinds import OpKind, op_kinds
-from traincast.trace.once import once_per_graph
+from traincast.trace.structure import once_per_structure
 
 _HOST_ONLY = (OpKind.VIEW, OpKind.ALLOCATION)
 _FORWARD, _BACKWARD, _OPTIMIZER, _VIEW = range(4)  # what a dispatch costs, in the order of `dispatch_s`
@@ -123,7 +123,7 @@ class _Ops:
     is_block_of: Floats  # one row a run, one column a phase
 
 
-@once_per_graph
+@once_per_structure
 def _ops(graph: Graph) -> _Ops:
     kinds = op_kinds(graph)
     dispatch = np.array([_FORWARD, _FORWARD, _BACKWARD, _OPTIMIZER])[graph.op_phase]

@@ -15,7 +15,7 @@ from traincast.memory.shares import ALL_OF_IT, Shares
 from traincast.memory.timeline import Alive, alive_at
 from traincast.trace.graph import Graph, Ints
 from traincast.trace.kinds import OpKind, op_kinds
-from traincast.trace.once import once_per_graph
+from traincast.trace.structure import once_per_structure
 from traincast.trace.traffic import tensor_bytes
 from traincast.units import MIB
 
@@ -80,7 +80,7 @@ def _convolution_workspace_bytes(graph: Graph, batch_size: int) -> int:
     return int(tensor_bytes(graph, np.array([batch_size]))[0, written].max()) if len(written) else 0
 
 
-@once_per_graph
+@once_per_structure
 def _find_written(graph: Graph) -> Ints:
     """The first output of every convolution."""
     wanted = (OpKind.CONVOLUTION, OpKind.CONVOLUTION_BACKWARD)

@@ -10,6 +10,7 @@ from traincast.memory.shares import ALL_OF_IT, Shares
 from traincast.trace.graph import Graph, Ints, StorageKind
 
 N_KINDS = len(StorageKind)
+_EXACT = 2.0**53
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -78,5 +79,8 @@ def _accumulate(changes: Ints, graph: Graph, sizes: Ints, storages: Ints, alloc:
     begins = graph.storage_alloc if alloc is None else alloc
     start, end = np.maximum(begins[storages], 0), graph.storage_free[storages]
     for change, size in zip(changes, sizes[:, storages], strict=True):
+        if float(size.sum(dtype=np.float64)) < _EXACT:  # whole numbers in doubles, which numpy adds up much faster
+            change += (np.bincount(start, size, len(change)) - np.bincount(end, size, len(change))).astype(np.int64)
+            continue
         np.add.at(change, start, size)
         np.subtract.at(change, end, size)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from traincast.trace.graph import Floats, Graph, Ints, Phase, StorageKind
 from traincast.trace.kinds import OpKind, op_kinds
-from traincast.trace.once import once_per_graph
+from traincast.trace.structure import once_per_structure
 from traincast.trace.traffic import tensor_bytes
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _STATE = (StorageKind.WEIGHT, StorageKind.GRADIENT, StorageKind.OPTIMIZER_STATE)
 _PROBES = np.array([3, 7])  # sizes that agree at two batch sizes agree at all; no weight does by chance
 
 
-@once_per_graph
+@once_per_structure
 def attention_outputs(graph: Graph) -> Ints:
     """What the attention of each block writes in the forward pass, one tensor a block; none: not a transformer."""
     outputs = graph.op_outputs.rows()

@@ -29,8 +29,12 @@ _INTEGERS = (np.int8, np.int16, np.int32, np.int64)
 
 def write_trace(trace: Trace, path: Path) -> None:
     """Writes the file whole or not at all."""
-    payload = MAGIC + f"{VERSION}\n".encode() + zlib.compress(_pack(trace), level=9)
-    write_file(path, payload)
+    write_file(path, trace_bytes(trace, level=9))
+
+
+def trace_bytes(trace: Trace, *, level: int = 0) -> bytes:
+    """The content of a trace's file; what is compressed together with more needs no compression here."""
+    return MAGIC + f"{VERSION}\n".encode() + zlib.compress(_pack(trace), level=level)
 
 
 def read_trace(path: Path) -> Trace:
@@ -108,7 +112,7 @@ def _arrays(graph: Graph) -> dict[str, np.ndarray[Any, Any]]:
 
 def _pack(trace: Trace) -> bytes:
     arrays = _arrays(trace.graph) | {"gradient_of": trace.gradient_of.ravel(), "op_call": trace.op_call}
-    packed = {name: _smallest(array) for name, array in arrays.items()}
+    packed, rows = pack_arrays(arrays)
     header = {
         "name": trace.name,
         "mode": trace.mode,
@@ -122,10 +126,17 @@ def _pack(trace: Trace) -> bytes:
         "attributes": trace.graph.attributes,
         "modules": [[m.path, m.kind, m.input, m.output, m.parameters] for m in trace.modules],
         "parameters": [[p.name, p.tensor, p.gradient, int(p.is_trainable)] for p in trace.parameters],
-        "arrays": [[name, array.dtype.str, len(array)] for name, array in packed.items()],
+        "arrays": rows,
     }
     text = json.dumps(header, separators=(",", ":")).encode()
-    return struct.pack("<Q", len(text)) + text + b"".join(array.tobytes() for array in packed.values())
+    return struct.pack("<Q", len(text)) + text + packed
+
+
+def pack_arrays(arrays: dict[str, np.ndarray[Any, Any]]) -> tuple[bytes, list[tuple[str, str, int]]]:
+    """All arrays one after another, and of each its name, type and length."""
+    packed = {name: _smallest(array) for name, array in arrays.items()}
+    content = b"".join(array.tobytes() for array in packed.values())
+    return content, [(name, array.dtype.str, len(array)) for name, array in packed.items()]
 
 
 def _smallest(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -140,16 +151,9 @@ def _smallest(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def _unpack(content: bytes, where: str, most_bytes: int) -> Trace:
     (length,) = struct.unpack_from("<Q", content)
     header = json.loads(content[8 : 8 + length])
-    offset, arrays, n_bytes = 8 + length, {}, 0
-    for name, dtype, count in header["arrays"]:
-        if np.dtype(dtype).kind != "i" or count < 0:
-            raise ValueError(f"array {name} is not a list of integers")
-        packed = np.frombuffer(content, dtype=dtype, count=count, offset=offset)
-        n_bytes += count * np.dtype(np.int64).itemsize
-        if n_bytes > most_bytes:
-            raise _too_large(where, most_bytes)
-        arrays[name] = packed.astype(np.int64)
-        offset += count * np.dtype(dtype).itemsize
+    if 8 * sum(count for _, _, count in header["arrays"]) > most_bytes:
+        raise _too_large(where, most_bytes)
+    arrays = unpack_arrays(header["arrays"], content, 8 + length)
     graph = _graph(header, arrays)
     return Trace(
         name=str(header["name"]),
@@ -165,6 +169,17 @@ def _unpack(content: bytes, where: str, most_bytes: int) -> Trace:
         uncosted_ops=tuple(header["uncosted_ops"]),
         provenance=dict(header["provenance"]),
     )
+
+
+def unpack_arrays(rows: list[tuple[str, str, int]], content: bytes, offset: int) -> dict[str, np.ndarray[Any, Any]]:
+    """The arrays that `pack_arrays` wrote, from `offset` on."""
+    arrays = {}
+    for name, dtype, count in rows:
+        if np.dtype(dtype).kind != "i" or count < 0:
+            raise ValueError(f"array {name} is not a list of integers")
+        arrays[name] = np.frombuffer(content, dtype=dtype, count=count, offset=offset).astype(np.int64)
+        offset += count * np.dtype(dtype).itemsize
+    return arrays
 
 
 def _module(path: str, kind: str, first_input: int, first_output: int, parameters: list[int]) -> Module:

@@ -14,6 +14,7 @@ import numpy as np
 from traincast.trace.graph import Floats, Graph, Ints
 from traincast.trace.kinds import OpKind, op_kinds
 from traincast.trace.once import once_per_graph
+from traincast.trace.structure import by_class
 
 Dims = Callable[[int], Floats]  # tensor -> its dimensions, one row a batch size
 
@@ -26,7 +27,7 @@ def op_flop(graph: Graph, batch_sizes: Ints) -> Floats:
     """One row a batch size, one column an op."""
     found = _coefficients(graph)
     if found is None:
-        return _by_formula(graph, batch_sizes)
+        return by_class(graph, lambda part: _by_formula(part, batch_sizes))
     constant, linear, square = found
     batches = np.asarray(batch_sizes, dtype=np.float64)[:, None]
     flop: Floats = constant + batches * (linear + batches * square)
@@ -36,7 +37,7 @@ def op_flop(graph: Graph, batch_sizes: Ints) -> Floats:
 @once_per_graph
 def _coefficients(graph: Graph) -> Floats | None:
     """Of 1, the batch size and its square, one column an op; None where some op has more than a square."""
-    *probed, checked = _by_formula(graph, np.array([*_PROBES, _CHECK]))
+    *probed, checked = by_class(graph, lambda part: _by_formula(part, np.array([*_PROBES, _CHECK])))
     found = np.linalg.inv(np.vander(np.array(_PROBES, dtype=float), 3, increasing=True)) @ np.array(probed)
     found = np.round(found)  # counts of whole things: what is left beside is rounding
     again = found[0] + _CHECK * (found[1] + _CHECK * found[2])
@@ -45,16 +46,15 @@ def _coefficients(graph: Graph) -> Floats | None:
 
 def _by_formula(graph: Graph, batch_sizes: Ints) -> Floats:
     all_dims = graph.dims(np.asarray(batch_sizes, dtype=np.int64)).astype(np.float64)
-    start = graph.dim_start.tolist()
+    start = graph.dim_start
 
     def dims(tensor: int) -> Floats:
         return all_dims[:, start[tensor] : start[tensor + 1]]
 
     flop = np.zeros((len(batch_sizes), graph.n_ops))
     formulas = [FORMULAS.get(name) for name in graph.names]
-    for op in np.flatnonzero(
-        np.array([formula is not None for formula in formulas], dtype=bool)[graph.op_name]
-    ).tolist():
+    has_formula = np.array([formula is not None for formula in formulas], dtype=bool)
+    for op in np.flatnonzero(has_formula[graph.op_name]).tolist():
         formula = formulas[graph.op_name[op]]
         assert formula is not None
         low, high = graph.op_inputs.start[op], graph.op_inputs.start[op + 1]

@@ -65,6 +65,13 @@ class Ragged:
         start, values = self.start.tolist(), self.values.tolist()
         return [values[low:high] for low, high in pairwise(start)]
 
+    def picked(self, rows: Ints) -> Ragged:
+        """Some of the lists, in this order."""
+        lengths = self.start[rows + 1] - self.start[rows]
+        start = np.zeros(len(rows) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=start[1:])
+        return Ragged(start, self.values[np.repeat(self.start[rows] - start[:-1], lengths) + np.arange(start[-1])])
+
     @cached_property
     def lengths(self) -> Ints:
         return np.diff(self.start)
@@ -116,6 +123,16 @@ class Graph:
     @property
     def n_storages(self) -> int:
         return len(self.storage_owner)
+
+    @property
+    def dim_lists(self) -> Ragged:
+        """Where the dimensions of each tensor are."""
+        return Ragged(self.dim_start, np.arange(len(self.dim_base)))
+
+    @property
+    def stride_lists(self) -> Ragged:
+        """Where the strides of each tensor are, if it has any."""
+        return Ragged(self.stride_start, np.arange(len(self.stride_base)))
 
     @cached_property
     def n_bytes(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from traincast.trace.graph import Graph
-from traincast.trace.once import once_per_graph
+from traincast.trace.structure import once_per_structure
 
 
 class OpKind(StrEnum):
@@ -97,7 +97,7 @@ def kind_by_name(name: str) -> OpKind:
     return OpKind.ELEMENTWISE if name.startswith(_KNOWN_NAMESPACES) else OpKind.UNCOSTED
 
 
-@once_per_graph
+@once_per_structure
 def op_kinds(graph: Graph) -> tuple[OpKind, ...]:
     """The kind of every op."""
     return tuple(_find_kinds(graph))

@@ -7,7 +7,7 @@ import numpy as np
 from traincast.trace.dtypes import ITEM_BYTES
 from traincast.trace.graph import Floats, Graph, Ints, Ragged
 from traincast.trace.kinds import OpKind, op_kinds
-from traincast.trace.once import once_per_graph
+from traincast.trace.structure import by_class, once_per_structure
 
 _SILENT = {OpKind.VIEW, OpKind.ALLOCATION}
 # Ops that pick rows read as much of the table as they write; the rest of the table is left alone.
@@ -35,7 +35,8 @@ _OVERWRITES = {
 
 def op_bytes(graph: Graph, batch_sizes: Ints) -> Floats:
     """One row a batch size, one column an op."""
-    return _touched(graph).sums(tensor_bytes(graph, np.asarray(batch_sizes, dtype=np.int64)))
+    batches = np.asarray(batch_sizes, dtype=np.int64)
+    return by_class(graph, lambda part: _touched(part).sums(tensor_bytes(part, batches)))
 
 
 def tensor_bytes(graph: Graph, batch_sizes: Ints) -> Floats:
@@ -56,7 +57,7 @@ def _distinct_elements(graph: Graph, batch_sizes: Ints) -> Floats:
     return counts
 
 
-@once_per_graph
+@once_per_structure
 def _touched(graph: Graph) -> Ragged:
     """The tensors that each op reads and then those that it writes."""
     found: list[list[int]] = []

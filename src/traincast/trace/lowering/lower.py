@@ -7,11 +7,13 @@ recurrent layers and dropout become the kernels of the target; the optimizer's o
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 
 import numpy as np
 
 from traincast.trace.dtypes import CODE, FLOAT16, FLOAT32, FLOAT64, FLOATS, promote
+from traincast.trace.folding.folded import fold_of
 from traincast.trace.graph import Graph, Phase, StorageKind
 from traincast.trace.kept import Kept
 from traincast.trace.kinds import OpKind, op_kinds
@@ -46,12 +48,22 @@ def lower(trace: Trace, *, target: str = "cuda", settings: Settings | None = Non
     chosen = settings or trace.defaults
     precision = "fp32" if chosen.precision == "tf32" else chosen.precision  # they have the same tensors
     how = (target, replace(chosen, precision=precision))
-    return LOWERED.get(trace, how, lambda: _lowered(trace, target, chosen))
+
+    def make(whole: Trace) -> Graph:
+        return _lowered(whole, target, chosen)
+
+    return LOWERED.get(trace, how, lambda: _lowered_by_fold(trace, how, make) or make(trace))
 
 
 def _lowered(trace: Trace, target: str, settings: Settings) -> Graph:
     graph = _Lowering(as_trained(trace, settings), target, settings).run()
     return fuse_update(graph) if settings.fuses_update and target == "cuda" else graph
+
+
+def _lowered_by_fold(trace: Trace, how: Hashable, make: Callable[[Trace], Graph]) -> Graph | None:
+    """By way of the short trace, if the trace was made of one."""
+    fold = fold_of(trace)
+    return None if fold is None else fold[0].lowered(fold[1], how, make)
 
 
 class _Lowering:

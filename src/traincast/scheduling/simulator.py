@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from traincast.errors import InputError
-from traincast.scheduling.checks import check_jobs, check_start
+from traincast.scheduling.checks import check_fits, check_jobs, check_start
 from traincast.scheduling.decision import Decision, Foresighted, Policy
 from traincast.scheduling.failures import FailureClock, Failures
 from traincast.scheduling.forecast_errors import ForecastErrors
@@ -73,6 +73,7 @@ def simulate_policy(
     speeds = speeds or Speeds(machines)
     ordered = sorted(jobs, key=lambda job: job.submit_s)
     check_jobs(ordered, machines, speeds, adapts_batch=policy.adapts_batch)
+    check_fits(ordered, speeds, policy, rules.interval_s)
     return _Simulation(ordered, machines, policy.fresh(rules.seed), rules, speeds).run()
 
 

@@ -6,7 +6,6 @@ from small_cluster import AT_ONCE, Told, equal_nodes, job, server_job, simulate
 from traincast.errors import InputError
 from traincast.scheduling.decision import EVERY_TIME, Decision
 from traincast.scheduling.failures import Failures
-from traincast.scheduling.observations import NoisyMonitor
 from traincast.scheduling.patience import MOST_EVENTS, Patience
 from traincast.scheduling.policies.online_optimus import OnlineOptimus
 from traincast.scheduling.simulator import Rules, simulate_policy

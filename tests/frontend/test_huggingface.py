@@ -264,6 +264,11 @@ def test_architectures_that_are_no_names_are_refused(config_file, names):
         read_config(config_file("bert", architectures=names))
 
 
+def test_a_padding_word_outside_the_vocabulary_is_told(config_file):
+    with pytest.raises(CaptureError, match=r"could not build Bert\S+ on meta: Padding_idx must be within"):
+        read_config(config_file("bert", pad_token_id=2**31))
+
+
 def test_an_image_with_one_side_is_told(config_file):
     with pytest.raises((CaptureError, FileFormatError), match=r"vit\.json"):
         read_config(config_file("vit", image_size=[32]))

@@ -195,6 +195,14 @@ def test_two_inputs_by_name_two_outputs_and_a_penalty_on_weights():
     assert ran.without_gradient == ()
 
 
+@pytest.mark.parametrize("loss", ["", "crossentropy of my own"])
+def test_a_compiled_loss_that_keras_does_not_know_is_told(loss):
+    model = residual()
+    model.compile(loss=loss)
+    with pytest.raises(CaptureError, match=r"compiled with a loss that Keras \S+ does not know: Could not interpret"):
+        read_keras(model)
+
+
 def test_without_a_compiled_loss_there_is_none():
     step = read_keras(residual())
     assert step.loss is None

@@ -77,7 +77,8 @@ def test_without_the_variable_the_profile_is_in_the_users_configuration(tmp_path
         (PROFILE.replace("call_s = 0", ""), "call_s is missing"),
         (PROFILE.replace("call_s = 0", "call_s = 'fast'"), "call_s 'fast' is not a number"),
         (PROFILE.replace("call_s = 0", "call_s = -1"), "call_s cannot be -1.0"),
-        (PROFILE.replace("call_s = 0", "call_s = nan"), "call_s cannot be nan"),
+        (PROFILE.replace("call_s = 0", "call_s = nan"), "call_s cannot be nan, only 0 to 1,000,000 s"),
+        (PROFILE.replace("call_s = 0", "call_s = 1e308"), "call_s cannot be 1e+308, only 0 to 1,000,000 s"),
     ],
 )
 def test_a_profile_that_cannot_be_right_is_refused(home, text, words):

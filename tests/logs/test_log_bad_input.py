@@ -22,6 +22,7 @@ from traincast.errors import FileFormatError, InputError
         (b"step,grad_norm\n1,2\n2,3\n", "no loss, accuracy or other metric that we know.*it has step"),
         (b"step,loss\n1,nan\n2,nan\n", "with a finite value: it has step, loss"),
         (b"1,2\n3,4\n", "begins with numbers"),
+        (b'"Step","a - loss","a - loss__MIN"\n1,,0.5\n2,,0.4\n', "columns for its runs and no value in them yet"),
         (b'{"a": {"b": 1}}\n', "no loss, accuracy"),
         (b'{"log_history": []}', "empty 'log_history'"),
         (b'{"log_history": [{"step": 1', "not a whole JSON file"),

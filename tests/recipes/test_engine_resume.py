@@ -9,6 +9,7 @@ import sys
 import textwrap
 import threading
 import time
+import warnings
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -205,6 +206,13 @@ def test_foreign_files_are_said_in_one_sentence(tmp_path):
             load_checkpoint(tmp_path / name)
     with pytest.raises(InputError, match="cannot be read: No such file"):
         load_checkpoint(tmp_path / "nothing.pt")
+
+
+def test_a_checkpoint_of_another_pickle_protocol_is_said_without_advice_of_torch(tmp_path):
+    torch.save({"module": {"weight": torch.ones(2)}}, tmp_path / "checkpoint.pt", pickle_protocol=4)
+    with warnings.catch_warnings(record=True) as shown, pytest.raises(FileFormatError, match="not a whole checkpoint"):
+        load_checkpoint(tmp_path / "checkpoint.pt")
+    assert not shown
 
 
 def test_a_checkpoint_of_another_architecture_is_said_in_one_sentence(tmp_path):

@@ -153,6 +153,17 @@ def test_a_store_with_a_damaged_cell_is_refused_by_name_by_whatever_reads_it(tmp
                 read()
 
 
+def test_a_device_that_is_a_number_of_many_digits_is_damage(tmp_path):
+    path = tmp_path / "a.db"
+    with Store(path) as store:
+        store.add(record(1))
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE environments SET content = ?", (f'{{"device": {"9" * 400}}}',))
+        connection.commit()
+    with Store(path) as store, pytest.raises(FileFormatError, match=r"a\.db' is damaged: an environment is not what"):
+        store.groups()
+
+
 @pytest.mark.parametrize("content", ["{", "[1]", "null", "", "[" * 100_000, 5, b"\xff\x00"])
 @pytest.mark.parametrize(("table", "column"), [("records", "task"), ("records", "value"), ("environments", "content")])
 def test_a_damaged_store_is_refused_by_name_when_it_is_exported(tmp_path, table, column, content):

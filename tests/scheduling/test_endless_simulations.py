@@ -1,12 +1,13 @@
 """A simulation in which nothing gets further ends with a sentence."""
 
 import pytest
-from small_cluster import AT_ONCE, Told, equal_nodes, job, simulate
+from small_cluster import AT_ONCE, Told, equal_nodes, job, server_job, simulate
 
 from traincast.errors import InputError
 from traincast.scheduling.decision import EVERY_TIME, Decision
 from traincast.scheduling.failures import Failures
 from traincast.scheduling.patience import MOST_EVENTS, Patience
+from traincast.scheduling.policies.online_optimus import OnlineOptimus
 from traincast.scheduling.simulator import Rules, simulate_policy
 
 
@@ -58,3 +59,19 @@ def test_more_events_than_memory_is_for_are_told():
     patience.remembers(MOST_EVENTS, 6e8)
     with pytest.raises(InputError, match=r"After 600,000,000 s there were more than 10,000,000 decisions"):
         patience.remembers(MOST_EVENTS + 1, 6e8)
+
+
+def test_years_of_jobs_whose_models_are_fitted_at_each_decision_are_refused_at_once():
+    """On 2 places a step takes 8.41 s: two jobs of 10 million steps are 168.2 million s, 2,803,333 times 60 s."""
+    jobs = [server_job("a", n_steps=1e7, most=2), server_job("b", n_steps=1e7, most=2)]
+    words = r"about 2,803,333 fits, .* 25,000 at most: 'a' alone takes 84,100,000 s\. An interval from 6,728 s on"
+    with pytest.raises(InputError, match=words):
+        simulate(jobs, "optimus-online", rules=Rules())
+
+
+def test_more_fits_than_were_foreseen_end_with_a_sentence():
+    """Of 4 places each of two jobs has 2 and takes 421 s, twice as long as alone on all of them."""
+    policy = OnlineOptimus(most_fits=60)
+    jobs = [server_job("a", n_steps=50.0, restart_s=0.0), server_job("b", n_steps=50.0, restart_s=0.0)]
+    with pytest.raises(InputError, match="s 'optimus-online' had fitted models of jobs more than 60 times: a longer"):
+        simulate_policy(jobs, equal_nodes(1, 4), policy, Rules(interval_s=10))

@@ -310,12 +310,30 @@ def test_a_file_that_is_not_there_is_told(tmp_path):
     ("name", "text", "words"),
     [
         ("pollux_t4_steps.csv", STEPS + "bert,placements,1,1,1,4,0,0\n", "a step of 0.0 s"),
-        ("pollux_t4_steps.csv", STEPS + "bert,placements,1,one,1,4,1,0\n", "line 2"),
-        ("pollux_t4_steps.csv", STEPS + "bert,placements,1,1,1,0,1,0\n", "line 2: nodes, devices and samples of each"),
+        ("pollux_t4_steps.csv", STEPS + "bert,placements,1,one,1,4,1,0\n", "line 2: num_nodes is 'one', not a number"),
+        (
+            "pollux_t4_steps.csv",
+            STEPS + "bert,placements,4x4,2,8,4,1,0\n",
+            "line 2: placement is '4x4', not one digit per",
+        ),
+        (
+            "pollux_t4_steps.csv",
+            STEPS + "bert,placements,1,1,1,0,1,0\n",
+            "line 2: local_batch is 0: it should be a whole number",
+        ),
         ("pollux_t4_steps.csv", "app\nbert\n", "has no column placement"),
         ("pollux_gradient_statistics.csv", GRADIENTS + "bert,8,1,5,1,1\nbert,8,2,5,1,1\n", "does not grow"),
         ("pollux_gradient_statistics.csv", GRADIENTS + "bert,8,1,x,1,1\n", "line 2"),
-        ("pollux_gradient_statistics.csv", GRADIENTS + "bert,8,1,inf,1,1\nbert,8,2,inf,1,1\n", "line 2: progress and"),
+        (
+            "pollux_gradient_statistics.csv",
+            GRADIENTS + "bert,8,1,inf,1,1\nbert,8,2,inf,1,1\n",
+            "line 2: progress is inf",
+        ),
+        (
+            "pollux_gradient_statistics.csv",
+            f"{GRADIENTS}bert,{'9' * 400},1,5,1,1\n",
+            "line 2: batch_size is inf: it should be",
+        ),
     ],
 )
 def test_a_table_that_cannot_be_is_told(tables, written, name, text, words):
@@ -355,8 +373,12 @@ def test_numbers_of_many_digits_are_refused_with_their_line(tmp_path, n_digits):
     [
         ("pollux_t4_steps.csv", b"\xff\xfe\x00", "is not a CSV file"),
         ("pollux_t4_steps.csv", STEPS.encode() + b"bert," + b"1" * 200_000, "is not a CSV file: field larger than"),
-        ("pollux_t4_steps.csv", STEPS.encode() + b"bert,placements\n", "line 2 has fewer cells than the header"),
-        ("pollux_gradient_statistics.csv", GRADIENTS.encode() + b"bert,4\n", "line 2 has fewer cells than the header"),
+        ("pollux_t4_steps.csv", STEPS.encode() + b"bert,placements\n", "line 2: it has fewer cells than the header"),
+        (
+            "pollux_gradient_statistics.csv",
+            GRADIENTS.encode() + b"bert,4\n",
+            "line 2: it has fewer cells than the header",
+        ),
     ],
 )
 def test_a_damaged_table_of_pollux_is_named(tables, name, content, words):
@@ -376,5 +398,5 @@ def test_a_gzipped_table_with_a_damaged_stream_is_no_table(tmp_path):
 def test_a_small_file_that_unpacks_to_too_many_jobs_is_refused(tmp_path):
     path = tmp_path / "jobs.csv.gz"
     path.write_bytes(gzip.compress(PLAIN.encode() + b"a,0,1,1\n" * 200_001, 1))
-    with pytest.raises(FileFormatError, match="holds more than 200,000 jobs: cut it into parts"):
+    with pytest.raises(FileFormatError, match="holds more than 200,000 rows: cut it into parts"):
         read_jobs(path)

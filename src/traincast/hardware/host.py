@@ -6,7 +6,6 @@ into the user's own profile.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 THIS_MACHINE = "this-machine"
 DEFAULT_HOST = "torch-eager"
 _SECONDS = ("forward_dispatch_s", "backward_dispatch_s", "optimizer_dispatch_s", "view_dispatch_s", "call_s")
+_MOST_S = 1e6  # no host takes days for an op, and sums over the ops of a step stay finite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +47,8 @@ class Host:
             raise InputError("A host profile needs a name.")
         for field in _SECONDS:
             value = getattr(self, field)
-            if not math.isfinite(value) or value < 0:
-                raise InputError(f"Host '{self.name}': {field} cannot be {value}.")
+            if not 0 <= value <= _MOST_S:
+                raise InputError(f"Host '{self.name}': {field} cannot be {value}, only 0 to {_MOST_S:,.0f} s.")
 
 
 @lru_cache(maxsize=1)

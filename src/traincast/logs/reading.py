@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from traincast.errors import InputError, close_names
+from traincast.errors import InputError, NothingLoggedError, close_names
 from traincast.logs import names
 from traincast.logs.building import Origin, log_of
 from traincast.logs.csv_rows import CsvReader
@@ -159,6 +159,8 @@ def runs_in(sheets: list[Sheet], origin: Origin) -> Runs:
         words = np.array(sheet.words.get(column, ("",) * sheet.n_rows), object)
         for run in dict.fromkeys(words):
             found.setdefault(str(run), []).append(sheet.rows(words == run))
+    if not found:
+        raise NothingLoggedError(f"'{origin.path}' has columns for its runs and no value in them yet.")
     return Runs(found, origin)
 
 

@@ -116,8 +116,7 @@ class Store:
             found = self._connection.execute(query, (kind, None)).fetchall()
         names = [field for field in Group.__dataclass_fields__ if field != "devices"]
         groups = [
-            Group(**dict(zip(names, row, strict=True)), devices=tuple(sorted(map(str, json.loads(devices)))))
-            for *row, devices in found
+            Group(**dict(zip(names, row, strict=True)), devices=self._devices(devices)) for *row, devices in found
         ]
         for group in groups:
             where = f"a record of campaign '{group.campaign}'"
@@ -133,6 +132,13 @@ class Store:
         if not isinstance(seconds_since_1970, int | float) or not abs(seconds_since_1970) < _LAST_S:
             raise self._damaged(where)
         return seconds_since_1970
+
+    def _devices(self, content: str) -> tuple[str, ...]:
+        """Their names, from the list that SQLite wrote: a number that is too large for it makes that no JSON."""
+        try:
+            return tuple(sorted(map(str, json.loads(content))))
+        except ValueError:
+            raise self._damaged("an environment") from None
 
     def _table(self, content: object, where: str) -> dict[str, Any]:
         """What a cell holds that we wrote as a JSON object."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from traincast.errors import InputError
-from traincast.scheduling.decision import Decision
+from traincast.scheduling.decision import Decision, Fitting, Policy
 from traincast.scheduling.job import Job
 from traincast.scheduling.live import Live
 from traincast.scheduling.machines import Machines
@@ -31,6 +31,27 @@ def check_jobs(jobs: Sequence[Job], machines: Machines, speeds: Speeds, *, adapt
             raise InputError(
                 f"Job '{job.name}' asks for {job.n_devices} devices, and '{machines.name}' has {most} that it can use."
             )
+
+
+def check_fits(jobs: Sequence[Job], speeds: Speeds, policy: Policy, interval_s: float) -> None:
+    """What would take hours is refused at once. Each job is counted with the devices on which it is fastest."""
+    if not isinstance(policy, Fitting) or interval_s == 0:
+        return
+    least_s = [_least_s(job, speeds, adapts_batch=policy.adapts_batch) for job in jobs]
+    n_fits = sum(least_s) / interval_s
+    if n_fits > policy.most_fits:
+        longest = jobs[max(range(len(jobs)), key=least_s.__getitem__)]
+        raise InputError(
+            f"'{policy.name}' fits models of each job at each decision, and these would be about {n_fits:,.0f} fits, "
+            f"of which it makes {policy.most_fits:,} at most: '{longest.name}' alone takes {max(least_s):,.0f} s. An "
+            f"interval from {interval_s * n_fits / policy.most_fits:,.0f} s on, or shorter jobs, would do."
+        )
+
+
+def _least_s(job: Job, speeds: Speeds, *, adapts_batch: bool) -> float:
+    profile = job.profile_for(adapts_batch=adapts_batch)
+    ends = [speeds.table_s(profile, kind)[profile.min_devices :, -1] for kind in speeds.kinds(profile)]
+    return job.length * float(min(seconds.min() for seconds in ends))
 
 
 def check_start(live: Live, job: int, decision: Decision, policy: str) -> None:

@@ -133,6 +133,15 @@ class Policy(Protocol):
 
 
 @runtime_checkable
+class Fitting(Protocol):
+    """A policy that fits models of each job at each decision, which takes it milliseconds."""
+
+    @property
+    def most_fits(self) -> int:
+        """After so many it gives up."""
+
+
+@runtime_checkable
 class Foresighted(Protocol):
     """A policy that can be asked at each interval, and says for how long there is no need to."""
 

@@ -1,4 +1,4 @@
-"""The table of a file of jobs: rows that know their line, and columns that all mean something."""
+"""The tables of jobs and of their measured steps: rows that know their line, and columns that all mean something."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from traincast.errors import FileFormatError, InputError
 from traincast.report.input_files import regular
 from traincast.scheduling.jobs_row import Row
 
-_MOST_JOBS = 200_000  # twice those of Philly; a small gzip file can unpack to any number
+_MOST_ROWS = 200_000  # twice those of Philly; a small gzip file can unpack to any number
 _NEAR = 0.75  # how alike two names of columns are that are taken for one another
 
 
@@ -50,13 +50,13 @@ def read_rows(path: Path) -> tuple[Sequence[str], list[Row]]:
             reader = csv.DictReader(file, skipinitialspace=True)
             columns = [name.strip() for name in reader.fieldnames or ()]
             reader.fieldnames = columns
-            rows = [Row(path, reader.line_num, cells) for cells in itertools.islice(reader, _MOST_JOBS + 1)]
+            rows = [Row(path, reader.line_num, cells) for cells in itertools.islice(reader, _MOST_ROWS + 1)]
     except OSError as error:
         raise InputError(f"'{path}' cannot be read: {error.strerror or error}.") from None
     except (UnicodeDecodeError, csv.Error, EOFError, zlib.error) as error:
         raise FileFormatError(f"'{path}' is not a CSV file: {error}.") from None
-    if len(rows) > _MOST_JOBS:
-        raise FileFormatError(f"'{path}' holds more than {_MOST_JOBS:,} jobs: cut it into parts.")
+    if len(rows) > _MOST_ROWS:
+        raise FileFormatError(f"'{path}' holds more than {_MOST_ROWS:,} rows: cut it into parts.")
     twice = next((name for name in columns if columns.count(name) > 1), None)
     if twice is not None:
         raise FileFormatError(f"'{path}' has two columns '{twice}'.")

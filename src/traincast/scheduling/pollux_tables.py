@@ -7,17 +7,16 @@ and keeps its batch.
 
 from __future__ import annotations
 
-import csv
-import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 
-from traincast.errors import FileFormatError, InputError
-from traincast.report.input_files import regular
+from traincast.errors import FileFormatError
 from traincast.scheduling.applications import Application, Learning
 from traincast.scheduling.job import Job
+from traincast.scheduling.jobs_row import Row
+from traincast.scheduling.jobs_table import read_rows
 from traincast.scheduling.measured_steps import MeasuredSteps, StepRow, measured_steps
 from traincast.scheduling.profile import TrainingProfile
 
@@ -64,40 +63,34 @@ def training_job(
 
 def _read_steps(path: Path) -> dict[str, MeasuredSteps]:
     rows: dict[str, list[StepRow]] = {}
-    for line, row in _rows(
-        path, ("app", "placement", "num_nodes", "num_gpus", "local_batch", "step_time_s", "sync_time_s")
-    ):
-        digits = row["placement"].removesuffix(".0")
-        try:
-            one = StepRow(
-                shape=tuple(int(digit) for digit in digits) if digits else None,
-                n_nodes=int(row["num_nodes"]),
-                n_devices=int(row["num_gpus"]),
-                local_batch=int(row["local_batch"]),
-                step_s=float(row["step_time_s"]),
-                sync_s=float(row["sync_time_s"]),
-            )
-        except ValueError as error:
-            raise FileFormatError(f"'{path}', line {line}: {error}.") from None
-        if min(one.n_nodes, one.n_devices, one.local_batch) < 1:
-            raise FileFormatError(f"'{path}', line {line}: nodes, devices and samples of each should be at least 1.")
-        if not 0 < one.step_s < math.inf or not 0 <= one.sync_s <= one.step_s:
-            raise FileFormatError(f"'{path}', line {line}: a step of {one.step_s} s with {one.sync_s} s of waiting.")
-        rows.setdefault(row["app"], []).append(one)
+    for row in _rows(path, ("app", "placement", "num_nodes", "num_gpus", "local_batch", "step_time_s", "sync_time_s")):
+        one = StepRow(
+            shape=_shape(row),
+            n_nodes=row.whole("num_nodes"),
+            n_devices=row.whole("num_gpus"),
+            local_batch=row.whole("local_batch"),
+            step_s=row.number("step_time_s"),
+            sync_s=row.number("sync_time_s"),
+        )
+        if one.step_s <= 0 or not 0 <= one.sync_s <= one.step_s:
+            raise row.wrong(f"a step of {one.step_s} s with {one.sync_s} s of waiting")
+        rows.setdefault(row.text("app"), []).append(one)
     return {name: measured_steps(name, found) for name, found in rows.items()}
+
+
+def _shape(row: Row) -> tuple[int, ...] | None:
+    """A digit for each node, the devices there; a cell without any is an even placement."""
+    digits = row.text("placement").removesuffix(".0") if row.has("placement") else ""
+    if digits and not (digits.isascii() and digits.isdecimal()):
+        raise row.wrong(f"placement is '{digits}', not one digit per node such as 44")
+    return tuple(map(int, digits)) or None
 
 
 def _read_learning(path: Path) -> dict[str, Learning]:
     found: dict[str, dict[int, list[tuple[float, float, float]]]] = {}
-    for line, row in _rows(path, ("app", "batch_size", "epoch", "progress", "grad_sqr", "grad_var")):
-        try:
-            values = (float(row["progress"]), float(row["grad_sqr"]), float(row["grad_var"]))
-            epochs = found.setdefault(row["app"], {}).setdefault(int(row["batch_size"]), [])
-        except ValueError as error:
-            raise FileFormatError(f"'{path}', line {line}: {error}.") from None
-        if not all(map(math.isfinite, values)):
-            raise FileFormatError(f"'{path}', line {line}: progress and gradients should be finite numbers.")
-        epochs.append(values)
+    for row in _rows(path, ("app", "batch_size", "epoch", "progress", "grad_sqr", "grad_var")):
+        values = (row.number("progress"), row.number("grad_sqr"), row.number("grad_var"))
+        found.setdefault(row.text("app"), {}).setdefault(row.whole("batch_size"), []).append(values)
     return {name: _learning(path, name, by_batch) for name, by_batch in found.items()}
 
 
@@ -114,18 +107,12 @@ def _learning(path: Path, name: str, by_batch: Mapping[int, list[tuple[float, fl
     )
 
 
-def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str, str]]]:
-    try:
-        with regular(path).open(newline="", encoding="utf-8") as file:
-            reader = csv.DictReader(file)
-            missing = [name for name in columns if name not in (reader.fieldnames or ())]
-            if missing:
-                raise FileFormatError(f"'{path}' has no column {missing[0]}: it needs {', '.join(columns)}.")
-            for line, row in enumerate(reader, start=2):
-                if any(row[name] is None for name in columns):
-                    raise FileFormatError(f"'{path}', line {line} has fewer cells than the header.")
-                yield line, row
-    except OSError as error:
-        raise InputError(f"'{path}' cannot be read: {error.strerror}.") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise FileFormatError(f"'{path}' is not a CSV file: {error}.") from None
+def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[Row]:
+    there, rows = read_rows(path)
+    missing = [name for name in columns if name not in there]
+    if missing:
+        raise FileFormatError(f"'{path}' has no column {missing[0]}: it needs {', '.join(columns)}.")
+    for row in rows:
+        if any(row.cells[name] is None for name in columns):
+            raise row.wrong("it has fewer cells than the header")
+        yield row

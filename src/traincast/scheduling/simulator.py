@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from traincast.errors import InputError
-from traincast.scheduling.checks import check_jobs, check_start
+from traincast.scheduling.checks import check_fits, check_jobs, check_start
 from traincast.scheduling.decision import Decision, Foresighted, Policy
 from traincast.scheduling.failures import FailureClock, Failures
 from traincast.scheduling.forecast_errors import ForecastErrors
@@ -26,6 +26,7 @@ from traincast.scheduling.values import is_number, is_whole, told
 
 INTERVAL_S = 60.0  # as in Pollux' simulator
 LOOKS_AHEAD_AFTER = 20  # decisions in a row that change nothing: where much happens, looking ahead is no use
+_IN_VAIN = 4  # where it was no use, it waits for a quarter as many decisions again
 _ROUNDING = 1e-9  # of an interval
 
 
@@ -72,6 +73,7 @@ def simulate_policy(
     speeds = speeds or Speeds(machines)
     ordered = sorted(jobs, key=lambda job: job.submit_s)
     check_jobs(ordered, machines, speeds, adapts_batch=policy.adapts_batch)
+    check_fits(ordered, speeds, policy, rules.interval_s)
     return _Simulation(ordered, machines, policy.fresh(rules.seed), rules, speeds).run()
 
 
@@ -90,6 +92,7 @@ class _Simulation:
         self.patience = Patience(policy.name, machines.name, len(jobs))
         self.n_intervals = -1  # how many had begun at the last decision
         self.n_unchanged = 0  # decisions in a row that left all as it was
+        self.looks_ahead_after = LOOKS_AHEAD_AFTER  # of those
 
     def run(self) -> Schedule:
         n_left = len(self.jobs)
@@ -136,9 +139,17 @@ class _Simulation:
     def _wakes_s(self) -> float:
         """When the policy wants to be asked again; a cluster in which nothing happens is not looked at in vain."""
         wakes_s = self.policy.wakes_s(self.live)
-        if self.n_unchanged < LOOKS_AHEAD_AFTER or self.rules.interval_s == 0 or not self.live.placed:
+        interval_s, now_s = self.rules.interval_s, self.live.now_s
+        if not self.n_unchanged:
+            self.looks_ahead_after = LOOKS_AHEAD_AFTER
+        if self.n_unchanged < self.looks_ahead_after or interval_s == 0 or not self.live.placed:
             return wakes_s
-        return max(wakes_s, self.policy.keeps_until_s(self.live)) if isinstance(self.policy, Foresighted) else wakes_s
+        if not isinstance(self.policy, Foresighted):
+            return wakes_s
+        kept_until_s = self.policy.keeps_until_s(self.live)
+        if kept_until_s <= now_s + interval_s:
+            self.looks_ahead_after = self.n_unchanged + max(LOOKS_AHEAD_AFTER, self.n_unchanged // _IN_VAIN)
+        return max(wakes_s, kept_until_s)
 
     def _next_end(self) -> float:
         while self.ends:

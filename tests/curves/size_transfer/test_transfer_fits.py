@@ -72,7 +72,8 @@ def test_training_and_validation_are_told_apart(tmp_path):
         (f"{HEADER}\na,20,T4,train,nan,1,0,\n", "line 2: b0 should be a finite number, not nan"),
         (f"{HEADER}\na,20,T4,train,-1,1,0,\n", "line 2: b0 of 'a' should be a number from 0, not -1"),
         (f"{HEADER}\na,20.5,T4,train,1,1,0,\n", "line 2: num_layers should be a whole number, not 20.5"),
-        (f"{HEADER}\na,0,T4,train,1,1,0,\n", "line 2: A model has 1 layer or more, not 0"),
+        (f"{HEADER}\na,0,T4,train,1,1,0,\n", r"line 2: A model has from 1 to 1e\+15 layers, not 0"),
+        (f"{HEADER}\na,1e308,T4,train,1,1,0,\n", r"line 2: A model has from 1 to 1e\+15 layers, not 1e\+308"),
         (
             f"{HEADER}\na,20,T4,train,1,1,0,0\n",
             r"line 2: The epochs of 'a' should be above 0 and at most 1e\+15, not 0",

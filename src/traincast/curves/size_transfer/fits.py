@@ -35,8 +35,8 @@ class Fit:
     counts_epochs: bool = False  # the curve's steps are epochs
 
     def __post_init__(self) -> None:
-        if self.n_layers < 1:
-            raise InputError(f"A model has 1 layer or more, not {self.n_layers}.")
+        if not 1 <= self.n_layers <= MOST:
+            raise InputError(f"A model has from 1 to {MOST:g} layers, not {self.n_layers:g}.")
         for name in ("b0", "b1", "b2"):
             value = getattr(self, name)
             if not 0 <= value <= gate.MOST_VALUE:

@@ -188,7 +188,7 @@ def _build_model(model_class: Any, config: Any, path: Path) -> Any:
         LookupError,
         ArithmeticError,
         RuntimeError,
-        NotImplementedError,
+        AssertionError,
         ImportError,
     ) as error:
         raise CaptureError(

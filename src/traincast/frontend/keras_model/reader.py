@@ -136,7 +136,14 @@ def _losses(keras: Any, model: Any, name: str) -> list[Any]:
         raise CaptureError(
             f"The Keras model '{name}' has {n_outputs} outputs and is not compiled with a loss for each."
         )
-    return [keras.losses.get(one) for one in flat]
+    try:
+        return [keras.losses.get(one) for one in flat]
+    except (ValueError, TypeError) as error:  # a name of none, or no name
+        reason = " ".join(str(error).split())[:300].rstrip(". ")
+        raise CaptureError(
+            f"The Keras model '{name}' is compiled with a loss that Keras {keras.__version__} does not know: {reason}. "
+            "Compile it with one of keras.losses and save it again."
+        ) from error
 
 
 def _targets(model: Any, losses: list[Any], name: str) -> list[tuple[tuple[int, ...], Any]]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
-import struct
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,24 +13,10 @@ import torch
 from torch import nn
 
 from traincast.errors import FileFormatError, InputError
+from traincast.recipes.engine.torch_file import TORN, load_plain
 
 _FORMAT, _VERSION = "traincast checkpoint", 1
 _ZIP_BEGINS = b"PK\x03\x04"  # torch.save writes zip files; a bare pickle, its old format, is never opened
-# What torch.load was seen to raise on files that are torn, foreign, or ask for more than tensors and plain values.
-_UNREADABLE = (
-    pickle.UnpicklingError,
-    RuntimeError,
-    EOFError,
-    zipfile.BadZipFile,
-    ValueError,
-    KeyError,
-    IndexError,
-    TypeError,
-    AttributeError,
-    OverflowError,
-    OSError,  # a seek beyond the end
-    struct.error,  # a length that is cut in its middle
-)
 
 
 def save_checkpoint(path: Path, content: Mapping[str, Any]) -> None:
@@ -103,7 +87,7 @@ def _read(path: Path) -> Any:
     if begins != _ZIP_BEGINS:
         raise FileFormatError(f"'{path}' is not a checkpoint: it does not begin like a file of torch.save.")
     try:
-        return torch.load(path, map_location="cpu", weights_only=True)
-    except _UNREADABLE as error:
+        return load_plain(path)
+    except (pickle.UnpicklingError, *TORN) as error:
         kind = "holds more than tensors and numbers" if isinstance(error, pickle.UnpicklingError) else "is cut short"
         raise FileFormatError(f"'{path}' is not a whole checkpoint of a traincast run: it {kind}.") from error

@@ -7,33 +7,17 @@ makes tensors and plain containers and refuses the rest.
 from __future__ import annotations
 
 import pickle
-import struct
-import warnings
-import zipfile
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from traincast.errors import FileFormatError, InputError, MissingExtraError
+from traincast.recipes.engine.torch_file import TORN, load_plain
 
 # Where training programs keep the weights inside a checkpoint; ours first.
 _KEYS = ("module", "state_dict", "model_state_dict", "model")
 _WRAPPER = "module."  # DataParallel and DDP put it before every name, and so does a frozen run of ours
-# What torch was seen to raise on a torn or foreign file depends on where it notices.
-_TORN = (
-    RuntimeError,
-    EOFError,
-    OSError,
-    ValueError,
-    LookupError,
-    AttributeError,
-    TypeError,
-    OverflowError,
-    zipfile.BadZipFile,
-    struct.error,
-)
 _KINDS = "a checkpoint.pt of traincast, a state dict saved by torch.save, or a .safetensors file"
 
 
@@ -63,14 +47,12 @@ def _safetensors(path: Path) -> dict[str, Tensor]:
 
 def _torch_file(path: Path) -> Any:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch's advice to its developers on a foreign pickle
-            return torch.load(path, map_location="cpu", weights_only=True)
+        return load_plain(path)
     except pickle.UnpicklingError as error:
         raise FileFormatError(
             f"'{path}' is not a file of plain weights, and nothing in it was run: give {_KINDS}."
         ) from error
-    except _TORN as error:
+    except TORN as error:
         raise FileFormatError(f"'{path}' is torn, or no torch file ({_first_line(error)}): give {_KINDS}.") from error
 
 

@@ -24,6 +24,7 @@ from traincast.scheduling.placing import only_kind, place_evenly
 
 NAME = "optimus-online"
 TRIALS = ((1, 1), (1, 2), (2, 1), (2, 4), (4, 4), (1, 4), (4, 2))  # servers and workers
+MOST_FITS = 25_000  # of the two models of a job: half a minute
 _FEWEST_PLACES = 4  # with fewer there are not as many ways to try as the speed has coefficients
 _FEWEST_LOSSES = 6
 _MOST_LOSSES = 200  # that a fit needs: of more, every so many-th
@@ -57,16 +58,19 @@ class OnlineOptimus:
     name: str = NAME
     adapts_batch: bool = False
     is_random: bool = True
+    most_fits: int = MOST_FITS
     monitor: Monitor = field(default_factory=NoisyMonitor)
     _models: dict[int, _Models] = field(default_factory=dict)
+    _n_fits: int = 0
 
     def fresh(self, seed: int) -> OnlineOptimus:
-        return OnlineOptimus(monitor=self.monitor.fresh(seed))
+        return OnlineOptimus(most_fits=self.most_fits, monitor=self.monitor.fresh(seed))
 
     def decide(self, state: State) -> Decision:
         kind = only_kind(state, self.name)
         n_places = sum(state.capacity)
         jobs = list(state.active)[: n_places // 2]
+        self._count(len(jobs), state.now_s)
         remaining, speeds = {}, {}
         for job in jobs:
             models = self._learn(state, job)
@@ -81,6 +85,14 @@ class OnlineOptimus:
 
     def wakes_s(self, state: State) -> float:
         return EVERY_TIME
+
+    def _count(self, n_fits: int, now_s: float) -> None:
+        self._n_fits += n_fits
+        if self._n_fits > self.most_fits:
+            raise InputError(
+                f"After {now_s:,.0f} s '{self.name}' had fitted models of jobs more than {self.most_fits:,} times: a "
+                "longer interval or shorter jobs would need fewer."
+            )
 
     def _learn(self, state: State, job: int) -> _Models:
         models = self._models.get(job)
@@ -98,7 +110,7 @@ class OnlineOptimus:
         """Steps until the target loss, by the fitted curve; what the target's owner expects until there is one."""
         profile = servers_profile(state, job)
         done = models.losses[-1][0]
-        if len({step for step, _ in models.losses}) < _FEWEST_LOSSES:
+        if len({step for step, _ in models.losses[-_FEWEST_LOSSES:]}) < _FEWEST_LOSSES:  # they never fall
             return max(profile.expected_steps - done, 1.0)
         return max(steps_to_loss(models.losses, profile.target_loss, profile.expected_steps) - done, 1.0)
 

@@ -18,12 +18,16 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from traincast.scheduling.decision import EVERY_TIME, Decision, State
+from traincast.scheduling.decision import EVERY_TIME, Decision, Foreseeable, State
 from traincast.scheduling.placing import only_kind, place_tightly
 from traincast.scheduling.policies.elastic import divide_by_hull
+from traincast.scheduling.policies.sure_division import Between, is_sure
 
 Floats = NDArray[np.float64]
 _LEAST_SPEEDUP = 1e-3  # of a job that waits, so that its reciprocal is finite
+_INEXACT = 1e-14 / _LEAST_SPEEDUP  # of differences between worths, which are below its reciprocal
+_PARTS = 12  # of what lies ahead, each a quarter of the one before: so many are tried
+_ROUNDING = 1e-6  # of a stretch: so close to the moment at which a segment ends, rounding could decide
 
 
 @dataclass(eq=False, slots=True)
@@ -40,15 +44,31 @@ class Goodput:
 
     def decide(self, state: State) -> Decision:
         kind = only_kind(state, self.name)
-        n_devices = sum(state.capacity)
-        fair = max(1, -(-n_devices // len(state.active)))
-        counts = divide_by_hull({job: self.worth(state, job, kind, fair) for job in state.active}, n_devices)
+        counts = divide_by_hull(self._worths(state, kind), sum(state.capacity))
         for job, n in counts.items():
             self._had[job] = max(n, self._had.get(job, 0))
         return Decision(place_tightly(state, {job: (kind, n) for job, n in counts.items() if n}))
 
     def wakes_s(self, state: State) -> float:
         return EVERY_TIME
+
+    def keeps_until_s(self, state: Foreseeable) -> float:
+        """Until a moment before which worths, which all rise while jobs grow older, cannot be divided otherwise."""
+        ahead_s = state.even_until_s - state.now_s
+        if not 0 < ahead_s < np.inf:
+            return state.now_s
+        kind, n_devices = only_kind(state, self.name), sum(state.capacity)
+        now = self._worths(state, kind)
+        for part in range(_PARTS):
+            until_s = state.now_s + ahead_s * (1 - _ROUNDING) / 4**part
+            then = self._worths(state.later(until_s), kind)
+            if is_sure([_between(state, job, now[job], then[job]) for job in now], n_devices, rounding=_INEXACT):
+                return until_s
+        return state.now_s
+
+    def _worths(self, state: State, kind: str) -> dict[int, Floats]:
+        fair = max(1, -(-sum(state.capacity) // len(state.active)))
+        return {job: self.worth(state, job, kind, fair) for job in state.active}
 
     def worth(self, state: State, job: int, kind: str, fair: int) -> Floats:
         """What the fitness gains, by number of devices: concave where the goodput is."""
@@ -61,3 +81,10 @@ class Goodput:
             speedup = np.where(np.arange(len(speedup)) == now, speedup, speedup * factor)
         most = max(2 * self._had.get(job, 0), least)
         return np.asarray(1 / _LEAST_SPEEDUP - 1 / (speedup[: most + 1] + _LEAST_SPEEDUP))
+
+
+def _between(state: Foreseeable, job: int, now: Floats, then: Floats) -> Between:
+    """Only the factor of a restart moves, and the count that a job has is free of it."""
+    held = state.held.get(job, 0)
+    moves = held > 0 and state.jobs[job].restart_s > 0
+    return Between(now, then, (np.arange(len(now)) == held) | (then == 0) | (not moves), held)

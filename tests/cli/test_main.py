@@ -110,3 +110,26 @@ def test_a_mistake_in_the_line_itself_is_one_sentence_that_names_the_help(capsys
     assert told.startswith("Error: No such option: --bathc")
     assert told.endswith("Try 'traincast forecast --help'.\n")
     assert told.count("\n") == 1
+
+
+LATE_BEFORE = [
+    ["forecast", "--on", "8xH100", "--batch", "64"],
+    ["forecast", "--on", "T4", "--batch", "64", "--accumulate", "3"],
+    ["forecast", "--on", "8xT4", "--batch", "64", "--tensor-parallel", "3"],
+    ["forecast", "--on", "T4", "--batch", "64", "--precision", "amp-bf16x"],
+    ["forecast", "--on", "T4", "--batch", "64", "--compare", "nowhere.json"],
+    ["scale", "--on", "T4", "--algorithm", "nope"],
+    ["explain", "--on", "T4", "--batch", "64", "--measured", "nowhere.json"],
+    ["plan", "--samples", "1000", "--interruptions-per-day", "3"],
+    ["plan", "--samples", "1000", "--on", "3xT4"],
+    ["memory", "--on", "H100"],
+    ["layers", "--on", "8xT4"],
+    ["measure", "--batch", "8", "--device", "tpu"],
+]
+
+
+@pytest.mark.parametrize("line", LATE_BEFORE, ids=" ".join)
+def test_a_wrong_option_is_refused_before_the_model_is_captured(line, capsys, tmp_path):
+    (tmp_path / "model.py").write_text("def make():\n    raise SystemExit('captured')\n")
+    assert run([line[0], f"{tmp_path / 'model.py'}:make", *line[1:]]) == 2
+    assert capsys.readouterr().err.startswith("Error: ")

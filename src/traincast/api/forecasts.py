@@ -208,7 +208,7 @@ def _questions(
     The model comes last: it may have to be captured, and a mistake in an option should not wait for that.
     """
     from traincast.forecasting.place import find_place
-    from traincast.forecasting.question import Question
+    from traincast.forecasting.question import Question, check_before_capture
     from traincast.hardware.host import DEFAULT_HOST, find_host
     from traincast.kernels.methods import make_method
     from traincast.scaling.strategy import DDP, find_strategy
@@ -223,6 +223,7 @@ def _questions(
     if name is not None and host.name != name.strip().lower():
         assumed.append(host.notes)
     found = [find_place(on, devices_file=options["devices"]) for on in places]
+    check_before_capture(found, batch_size, options)
     trace = load_model(model, **model_options(options))
     options = {**options, **_length(trace, options)}
     as_it_is = {field.name: options[field.name] for field in fields(Question) if field.name in options}

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = (
     Column(key="rent", header="rent", show="name"),
+    Column(key="provider", header="provider", show="name"),
     Column(key="devices", header="devices", show="name"),
     Column(key="batch", header="batch", show="integer"),
     Column(key="per_pass", header="passes", show="name"),
@@ -38,9 +39,10 @@ def document_of(plan: Plan) -> Document:
     """Verdict, recommended plans, the front, and a chart of time and cost."""
     length = plan.length
     epochs = "1 epoch" if length.n_epochs == 1 else f"{length.n_epochs:,.4g} epochs"
+    offers = _counted(len(plan.space.offers), "offer")
     return Document(
         title=f"{plan.model}: {epochs} of {length.n_samples:,} samples",
-        subtitle=f"{_limits(plan)}; {len(plan.candidates):,} candidates of {len(plan.space.offers)} offers compared",
+        subtitle=f"{_limits(plan)}; {len(plan.candidates):,} candidates of {offers} compared",
         verdict=_verdict(plan),
         tables=(_recommended(plan), _front(plan)),
         charts=(_chart(plan),),
@@ -48,6 +50,10 @@ def document_of(plan: Plan) -> Document:
         notes=_notes(plan),
         assumptions=_assumptions(plan),
     )
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n:,} {what}{'s' * (n != 1)}"
 
 
 def _limits(plan: Plan) -> str:
@@ -89,6 +95,7 @@ def _row(choice: Choice) -> Row:
     passes = f"{question.accumulation_steps} x {question.micro_batch_size:,}"
     return (
         _named_choice(choice),
+        choice.offer.provider,
         f"{choice.n_devices} x {question.device.name}",
         question.batch_size,
         passes,

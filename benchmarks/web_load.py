@@ -26,6 +26,7 @@ from web_hostile import Attack, Crowd
 from web_speed import DEVICES, N_CLIENTS, machine, server, settle, write
 
 N_UPLOADING = 4  # of the clients
+PLAN_SHARE = 0.07  # of what the others ask
 N_ROUNDS = 2  # each alone, then attacked: what else the machine does falls on both
 PAUSE_S = 1.0
 LEAD_S = 4.0  # of the attackers: they have taken what there is when the others come
@@ -57,7 +58,7 @@ class Users:
     def __init__(self, url: str, seed: int) -> None:
         self._url, self._seed = url, seed
         self._names = [model["name"] for model in httpx.get(f"{url}api/models", timeout=60).json()["models"]]
-        self.questions, self.uploads = Waited(), Waited()
+        self.questions, self.plans, self.uploads = Waited(), Waited(), Waited()
 
     async def come(self, n_clients: int, n_uploading: int, seconds: float) -> None:
         until = time.monotonic() + seconds
@@ -69,10 +70,12 @@ class Users:
         await asyncio.sleep(chance.uniform(0, PAUSE_S))
         async with httpx.AsyncClient(timeout=120, verify=False) as client:
             while time.monotonic() < until:
-                request = self._upload(chance) if is_uploading else self._question(chance)
+                is_plan = not is_uploading and chance.random() < PLAN_SHARE
+                waited = self.uploads if is_uploading else self.plans if is_plan else self.questions
+                request = self._upload(chance) if is_uploading else self._question(chance, is_plan=is_plan)
                 if chance.random() < 0.5:  # the next one is as of a newcomer, for whom no connection is kept
                     request["headers"] = {"Connection": "close"}
-                await self._ask(client, request, self.uploads if is_uploading else self.questions)
+                await self._ask(client, request, waited)
                 await asyncio.sleep(chance.uniform(0.5, 1.5) * PAUSE_S)
 
     async def _ask(self, client: httpx.AsyncClient, request: dict[str, Any], waited: Waited) -> None:
@@ -90,13 +93,13 @@ class Users:
         if reply.status_code != 200:
             waited.problems.append(f"{reply.status_code} {reply.text[:200]}")
 
-    def _question(self, chance: random.Random) -> dict[str, Any]:
-        question = {
-            "model": chance.choice(self._names),
-            "on": [chance.choice(DEVICES)],
-            "batch_size": chance.randint(1, 4000),
-        }
-        return {"url": f"{self._url}api/forecast", "json": question}
+    def _question(self, chance: random.Random, *, is_plan: bool) -> dict[str, Any]:
+        """A plan as the page asks for it, with the defaults of its form; or a forecast."""
+        question: dict[str, Any] = {"model": chance.choice(self._names), "batch_size": chance.randint(1, 4000)}
+        if is_plan:
+            question |= {"n_samples": chance.randint(10_000, 2_000_000), "n_epochs": 10, "deadline_s": 86_400}
+            return {"url": f"{self._url}api/plan", "json": question}
+        return {"url": f"{self._url}api/forecast", "json": question | {"on": [chance.choice(DEVICES)]}}
 
     def _upload(self, chance: random.Random) -> dict[str, Any]:
         start = chance.uniform(3, 5)
@@ -148,12 +151,14 @@ def rounds(url: str, process: psutil.Process, seconds: float, seed: int) -> tupl
     lines = [HEAD]
     for name, one, other in (
         ("forecasts, each a new question", alone.questions, attacked.questions),
+        (f"plans, {100 * PLAN_SHARE:.0f} % of the questions", alone.plans, attacked.plans),
         ("uploads of a log", alone.uploads, attacked.uploads),
     ):
         lines.append(f"| {' | '.join([name, *one.cells(), *other.cells()])} |")
     shown = ", ".join(f"{size / 2**20:.0f}" for size in memory)
     lines += ["", f"Memory of the server before, and after each round (alone, attacked, by turns), MiB: {shown}."]
-    return lines, [*attacked.questions.problems, *attacked.uploads.problems, *alone.uploads.problems]
+    problems = [one.problems for users in (attacked, alone) for one in (users.questions, users.plans, users.uploads)]
+    return lines, [problem for some in problems for problem in some]
 
 
 def start_attack(url: str, seconds: float, seed: int) -> multiprocessing.process.BaseProcess:

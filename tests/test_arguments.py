@@ -131,7 +131,7 @@ def test_the_only_value_of_an_array_is_a_number():
 
 @pytest.mark.parametrize(
     ("text", "told"),
-    [("x" * 5000, "give at most 4,096 letters."), ("a\0b", "give text without null characters or half characters.")],
+    [("x" * 5000, "give at most 4,096 letters."), ("a\0b", "give text without null characters and lone surrogates.")],
 )
 def test_text_that_no_file_can_hold_is_told_as_such(text, told):
     with pytest.raises(InputError, match=told):

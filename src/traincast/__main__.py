@@ -19,12 +19,12 @@ _USER_MISTAKE, _INTERRUPTED, _PIPE_CLOSED = 2, 130, 1
 def run(arguments: Sequence[str]) -> int:
     """Run a command line and give its exit code; our errors become one line, bugs keep their traceback."""
     try:
-        from traincast.cli.app import app_for
+        from traincast.cli.app import run_line
         from traincast.cli.typed import TYPED
 
         try:
             TYPED.set(tuple(arguments))
-            app_for(arguments)(args=list(arguments), prog_name="traincast")
+            return run_line(arguments)
         finally:
             sys.stdout.flush()  # a closed pipe must show here, where it is handled, and not when Python exits
     except SystemExit as done:
@@ -45,7 +45,6 @@ def run(arguments: Sequence[str]) -> int:
         _write_nowhere()
         sys.stderr.write(f"Error: The answer cannot be written: {os.strerror(error.errno)}.\n")
         return _USER_MISTAKE
-    return 0
 
 
 def _write_nowhere() -> None:

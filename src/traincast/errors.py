@@ -26,14 +26,21 @@ Every message names what was given, what is wrong with it and what would be righ
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from typing import Any
 
 _LONGEST_QUOTED = 80  # letters
+# In a finished sentence: a quoted word without folders, and any run of letters that no path on a disk could be.
+_LONG_WORD = re.compile(r"(?<![^\s(\[,=])'([^'/\\]{81,})'")
+_LONG_RUN = re.compile(r"[^\s/\\']{256,}")
 
 
 class TraincastError(Exception):
-    """Base of everything that traincast raises on purpose."""
+    """Base of everything that traincast raises on purpose. A long value is cut in its message."""
+
+    def __init__(self, message: object = "", *more: object) -> None:
+        super().__init__(shortened(message) if isinstance(message, str) else message, *more)
 
 
 class InputError(TraincastError, ValueError):
@@ -145,6 +152,18 @@ def quoted(value: object) -> str:
     except ValueError:  # a whole number of thousands of digits
         return "a number of thousands of digits"
     return text if len(text) <= _LONGEST_QUOTED else f"{text[:_LONGEST_QUOTED]}..."
+
+
+def shortened(sentence: str) -> str:
+    """The sentence with at most 80 letters of each value that it quotes; paths keep their folders.
+
+    Null characters and lone surrogates, which no terminal and no page can show, are written as Python writes them.
+    """
+    sentence = sentence.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode()
+    if len(sentence) <= _LONGEST_QUOTED:
+        return sentence
+    cut = _LONG_WORD.sub(lambda found: f"'{found[1][:_LONGEST_QUOTED]}...'", sentence)
+    return _LONG_RUN.sub(lambda found: f"{found[0][:_LONGEST_QUOTED]}...", cut)
 
 
 def close_names(given: object, known: Iterable[str], *, most: int = 3) -> str:

@@ -216,7 +216,7 @@ def test_the_answer_needs_no_heavy_library():
         (["resnet50", "--on", "T4", "--batch", "0"], "--batch cannot be 0"),
         (["resnet50", "--on", "T4", "--batch", "8,-1"], "--batch cannot be -1"),
         (["resnet50", "--on", "T4", "--batch", "8;16"], "--batch '8;16' is not a whole number or a list of them"),
-        (["resnet50", "--on", "T4", "--batch", "9", "--accumulate", "2"], "A batch of 9 cannot be shared evenly"),
+        (["resnet50", "--on", "T4", "--batch", "9", "--accumulate", "2"], "A batch of 9 cannot be split evenly"),
         (["resnet50", "--on", "T4", "--batch", "8", "--samples", "0"], "--samples cannot be 0"),
         (["resnet50", "--on", "T4", "--batch", "8", "--epochs", "0"], "--epochs cannot be 0"),
         (["resnet50", "--on", "T4", "--batch", "8", "--price", "-2"], "--price cannot be -2.0"),

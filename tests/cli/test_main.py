@@ -1,5 +1,6 @@
 """The command itself: help, version, exit codes, and no tracebacks for users' mistakes."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -88,3 +89,47 @@ def test_a_full_disk_under_the_answer_is_one_sentence(arguments):
             [sys.executable, "-m", "traincast", *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
     assert (ran.returncode, ran.stderr) == (2, "Error: The answer cannot be written: No space left on device.\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "proposed"),
+    [("traincast fore", "forecast"), ("traincast forecast --ba", "--batch"), ("traincast train scr", "scratch")],
+)
+def test_a_shell_completes_commands_and_options(line, proposed):
+    words = len(line.split()) - 1
+    asked = {"COMP_WORDS": line, "COMP_CWORD": str(words), "_TRAINCAST_COMPLETE": "complete_bash"}
+    done = subprocess.run(
+        [sys.executable, "-m", "traincast"], env=os.environ | asked, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split() == [proposed]
+
+
+def test_a_mistake_in_the_line_itself_is_one_sentence_that_names_the_help(capsys):
+    assert run(["forecast", "resnet50", "--bathc", "8"]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("Error: No such option: --bathc")
+    assert told.endswith("Try 'traincast forecast --help'.\n")
+    assert told.count("\n") == 1
+
+
+LATE_BEFORE = [
+    ["forecast", "--on", "8xH100", "--batch", "64"],
+    ["forecast", "--on", "T4", "--batch", "64", "--accumulate", "3"],
+    ["forecast", "--on", "8xT4", "--batch", "64", "--tensor-parallel", "3"],
+    ["forecast", "--on", "T4", "--batch", "64", "--precision", "amp-bf16x"],
+    ["forecast", "--on", "T4", "--batch", "64", "--compare", "nowhere.json"],
+    ["scale", "--on", "T4", "--algorithm", "nope"],
+    ["explain", "--on", "T4", "--batch", "64", "--measured", "nowhere.json"],
+    ["plan", "--samples", "1000", "--interruptions-per-day", "3"],
+    ["plan", "--samples", "1000", "--on", "3xT4"],
+    ["memory", "--on", "H100"],
+    ["layers", "--on", "8xT4"],
+    ["measure", "--batch", "8", "--device", "tpu"],
+]
+
+
+@pytest.mark.parametrize("line", LATE_BEFORE, ids=" ".join)
+def test_a_wrong_option_is_refused_before_the_model_is_captured(line, capsys, tmp_path):
+    (tmp_path / "model.py").write_text("def make():\n    raise SystemExit('captured')\n")
+    assert run([line[0], f"{tmp_path / 'model.py'}:make", *line[1:]]) == 2
+    assert capsys.readouterr().err.startswith("Error: ")

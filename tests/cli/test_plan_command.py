@@ -223,8 +223,8 @@ def test_the_page_shows_what_a_plan_prints_today(capsys, monkeypatch):
     ("flags", "told"),
     [
         (["--as", "yaml"], "A plan cannot be written as 'yaml'. Choose from: sky, slurm, torchrun."),
-        (["--interruptions-per-day", "3"], "Only spot machines are interrupted"),
-        (["--checkpoint-mb-per-s", "500"], "Only spot machines are interrupted"),
+        (["--interruptions-per-day", "3"], "only spot machines are interrupted"),
+        (["--checkpoint-mb-per-s", "500"], "only spot machines are interrupted"),
         (["--noise-scale", "1000"], "--noise-scale cannot be 1000.0: give several batch sizes to choose from, too."),
         (["--target-accuracy", "0.9", "--curve", "earlier.csv"], "A target accuracy takes the place of the epochs"),
     ],

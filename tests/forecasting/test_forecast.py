@@ -342,7 +342,7 @@ def test_a_sweep_is_the_same_as_one_forecast_after_another():
 
 
 def test_a_sweep_checks_every_batch_size():
-    with pytest.raises(InputError, match="A batch of 9 cannot be shared evenly by 2 accumulation steps"):
+    with pytest.raises(InputError, match="A batch of 9 cannot be split evenly into 2 accumulation steps"):
         forecast_many("resnet18", ["T4"], [8, 9], method="roofline", accumulation_steps=2)
     with pytest.raises(InputError, match="at least one device and one batch size"):
         forecast_many("resnet18", [], [8], method="roofline")
@@ -355,7 +355,7 @@ def test_a_sweep_checks_every_batch_size():
     [
         ({"batch_size": 0}, "batch_size cannot be 0"),
         ({"batch_size": 2.5}, "batch_size cannot be 2.5: give a whole number"),
-        ({"batch_size": 9, "accumulation_steps": 2}, "cannot be shared evenly"),
+        ({"batch_size": 9, "accumulation_steps": 2}, "cannot be split evenly"),
         ({"accumulation_steps": 0}, "accumulation_steps cannot be 0: give a whole number of at least 1"),
         ({"n_samples": 0}, "n_samples cannot be 0"),
         ({"n_samples": 1e6}, "n_samples cannot be 1000000.0: give a whole number"),

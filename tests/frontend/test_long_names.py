@@ -11,8 +11,8 @@ from traincast.errors import InputError
     [
         ("x" * 300, "has at most 255 letters"),
         ("x" * 5000, "model cannot be 'xxx"),
-        ("a\0b", "model cannot be 'a\\x00b': give text without null characters or half characters."),
-        ("\ud800", "model cannot be '\\ud800': give text without null characters or half characters."),
+        ("a\0b", "model cannot be 'a\\x00b': give text without null characters and lone surrogates."),
+        ("\ud800", "model cannot be '\\ud800': give text without null characters and lone surrogates."),
     ],
 )
 def test_a_name_that_no_file_can_have_is_one_short_sentence(name, told):

@@ -55,8 +55,8 @@ def test_an_option_that_nobody_declared_is_a_mistake_of_the_caller():
         ({"price": 0.0}, "price cannot be 0.0: give a number above 0."),
         ({"price": float("nan")}, "price cannot be nan: give a number or None."),
         ({"kind": "star"}, "kind 'star' is not known. Choose from: ring, tree."),
-        ({"name": "a\0b"}, "name cannot be 'a\\x00b': give text without null characters or half characters."),
-        ({"name": "\ud800"}, "name cannot be '\\ud800': give text without null characters or half characters."),
+        ({"name": "a\0b"}, "name cannot be 'a\\x00b': give text without null characters and lone surrogates."),
+        ({"name": "\ud800"}, "name cannot be '\\ud800': give text without null characters and lone surrogates."),
         ({"name": "x" * 5000}, f"name cannot be '{'x' * 79}...: give at most 4,096 letters."),
     ],
 )

@@ -9,7 +9,7 @@ import traincast
 from traincast.errors import FileFormatError, InputError, TraincastError
 from traincast.hardware.refresh_prices import main as refresh
 from traincast.hardware.run_place import find_place
-from traincast.planning.offers import all_offers, interruptions_per_day, offers_of, replaced
+from traincast.planning.offers import all_offers, interruptions_per_day, offers_of, offers_on, replaced
 from traincast.planning.price_file import read_prices
 
 TABLE = Path(traincast.__file__).parent / "data" / "machines.csv"
@@ -170,3 +170,27 @@ def test_a_file_that_is_no_catalogue_or_a_wrong_day_is_one_sentence(tmp_path, ca
     (tmp_path / "sky.csv").write_text(SKYPILOT, encoding="utf-8")
     assert refresh([str(tmp_path / "sky.csv"), "--date", "today"]) == 2
     assert "--date 'today' is not a day" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("places", "devices", "sizes"),
+    [
+        (["T4"], {"T4"}, {1, 2, 4, 8}),
+        (["t4", "A10"], {"T4", "A10"}, {1, 2, 4, 8}),
+        (["8xT4"], {"T4"}, {8}),
+        (["p3.16xlarge"], {"V100-SXM2-16GB"}, {8}),
+    ],
+)
+def test_only_the_named_devices_and_machines_are_compared(places, devices, sizes):
+    found = offers_on(all_offers(), places)
+    assert {offer.device for offer in found} == devices
+    assert {offer.n_devices for offer in found} <= sizes
+    assert len(found) < len(all_offers())
+
+
+def test_a_device_or_machine_that_nobody_offers_is_one_sentence():
+    assert offers_on(all_offers(), []) == all_offers()
+    with pytest.raises(InputError, match=r"None of the 161 offers compared has 3xT4\. Machines are offered with 1, 2"):
+        offers_on(all_offers(), ["3xT4"])
+    with pytest.raises(InputError, match="on cannot be '2x4xT4': give a device"):
+        offers_on(all_offers(), ["2x4xT4"])

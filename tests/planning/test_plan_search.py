@@ -171,7 +171,7 @@ def test_a_loader_that_binds_is_in_the_time_and_in_the_chances(trace, few_offers
         ({"n_epochs": 0}, "n_epochs cannot be 0"),
         ({"target_accuracy": 0.9}, "A target and a curve go together"),
         ({"setup_s": -1.0}, "setup_s cannot be -1.0"),
-        ({"interruptions_per_day": -1.0}, "Interruptions a day should be at least 0, not -1."),
+        ({"interruptions_per_day": -1.0}, "interruptions_per_day cannot be -1.0: give a number of at least 0."),
         ({"checkpoint_bytes_per_s": 0.0}, "checkpoint_bytes_per_s cannot be 0.0"),
         ({"precision": "fp8"}, "precision 'fp8' is not known."),
         ({"strategy": "ddq"}, "No strategy named 'ddq'."),

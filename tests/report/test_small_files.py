@@ -18,7 +18,7 @@ def test_a_mark_of_the_byte_order_is_no_text(tmp_path):
     [
         ("none.toml", "File none.toml cannot be read: No such file or directory."),
         (".", "File . cannot be read: Is a directory."),
-        ("\0", "File \0 cannot be read: embedded null byte."),
+        ("\0", "File \\x00 cannot be read: embedded null byte."),
         ("binary.toml", "File binary.toml is not UTF-8 text."),
         ("broken.toml", "File broken.toml is not TOML: "),
     ],

@@ -17,12 +17,12 @@ import traincast as tc
 from traincast.errors import InputError
 from traincast.kernels.predictor import PLANS
 from traincast.trace.lowering.lower import LOWERED
+from traincast.web.answer_process import AnswerProcess, upload_limits
+from traincast.web.answer_process_main import Worker
 from traincast.web.app import make_app
 from traincast.web.limits import Limits
 from traincast.web.question_runner import KeptAnswers
 from traincast.web.stored_uploads import StoredUploads, Upload
-from traincast.web.upload_process import UploadProcess
-from traincast.web.upload_process_main import Worker
 
 _HEAD = b"traincast-trace 1\n"
 
@@ -144,7 +144,7 @@ def test_a_question_about_an_upload_has_a_time_limit_and_harms_nobody(trace_part
 
 def test_the_worker_and_its_folder_end_with_the_server(trace_parts, monkeypatch, tmp_path):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    upload_process = UploadProcess(Limits())
+    upload_process = AnswerProcess(upload_limits(Limits()))
     asked = {"model": "upload-0", "on": ["T4"], "batch_size": 4}
     question = json.dumps({"what": "forecast", "asked": asked, "log_name": ""}).encode()
     assert b"mnist_cnn on T4" in upload_process.answer(question, packed(*trace_parts), b"")

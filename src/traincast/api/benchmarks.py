@@ -96,7 +96,8 @@ def _work(what: str, n_rows: int, seed: int, device: str, *, is_here: bool) -> t
     from traincast.microbenchmarks.op_tasks import op_tasks
 
     try:
-        from traincast.measurement.training import check_device, check_device_name
+        from traincast.measurement.device_names import check_device_name
+        from traincast.measurement.training import check_device
         from traincast.microbenchmarks.layer_bench import run_layer
         from traincast.microbenchmarks.op_bench import run_op
     except ImportError as error:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from traincast.api.models import model_options
-from traincast.errors import InputError
+from traincast.errors import InputError, ParameterError
 from traincast.options import catalog as o
 from traincast.options.question import question
 
@@ -55,6 +55,7 @@ def explain(
         )
     if options["host"] is None and isinstance(on, str) and on.strip().lower() == THIS_MACHINE:
         options["host"] = THIS_MACHINE
+    _check_measured(measured, model, options)
     answer = forecast(model, on, batch_size, **options)
     found = None
     if measured == HERE:
@@ -96,10 +97,23 @@ def mirrored(
     return found if measured is None else replace(found, measured_s=_read(Path(measured), answer).step_s)
 
 
+def _check_measured(measured: str | Path | None, model: object, options: Mapping[str, Any]) -> None:
+    """Before a model is captured, which may take long."""
+    if measured == HERE:
+        if not isinstance(model, (str, Path)):
+            raise ParameterError("measured", HERE, "a trace has no module to run, so name a model or file.py:factory")
+        if options["compiled"] or options["accumulation_steps"] > 1:
+            raise ParameterError("measured", HERE, _ONE_PASS)
+    elif measured is not None and not Path(measured).exists():
+        raise InputError(f"There is no file '{measured}' with measurements.")
+
+
+_ONE_PASS = "it profiles one eager pass on one device, without compilation and accumulation"
+
+
 def _profiled(model: str | Path | Trace, answer: Forecast, options: dict[str, Any]) -> MeasuredStep:
     """On CUDA where the forecast is of a GPU, else on the CPU."""
-    if not isinstance(model, (str, Path)):
-        raise InputError("A trace has no module to run: --measured here needs a model by name or file.py:factory.")
+    assert isinstance(model, (str, Path))  # as was checked
     from traincast.api.runnables import runnable_of
 
     runnable = runnable_of(model, **options)
@@ -107,11 +121,8 @@ def _profiled(model: str | Path | Trace, answer: Forecast, options: dict[str, An
     from traincast.records.measured_step import step_of_profile
 
     question = answer.question
-    if question.n_devices > 1 or question.compiled or question.accumulation_steps > 1:
-        raise InputError(
-            "--measured here profiles an eager step of one pass on one device: give one device, without --compiled and "
-            "--accumulate."
-        )
+    if question.n_devices > 1:
+        raise ParameterError("measured", HERE, _ONE_PASS)
     run = profile_step(
         runnable,
         batch_size=answer.batch_size,

@@ -210,7 +210,7 @@ def _questions(
 
     The model comes last: it may have to be captured, and a mistake in an option should not wait for that.
     """
-    from traincast.forecasting.question import Question
+    from traincast.forecasting.question import Question, check_before_capture
     from traincast.hardware.host import DEFAULT_HOST, find_host
     from traincast.hardware.run_place import find_place
     from traincast.kernels.methods import make_method
@@ -226,6 +226,7 @@ def _questions(
         assumed.append("Paleo with a PPP of 1 reaches the datasheet's peaks, which no device does: too fast.")
     if name is not None and host.name != name.strip().lower():
         assumed.append(host.notes)
+    check_before_capture(found, batch_size, options)
     trace = trace_of(model, options, optimizer=options["optimizer"])
     settings = trace.defaults.chosen(options)
     options = {**options, **_length(trace, options)}

@@ -72,6 +72,9 @@ def measure_model(
 
     With `n_repeats` in so many fresh processes, one after the other, joined to one measurement.
     """
+    from traincast.measurement.device_names import check_device_name
+
+    check_device_name(options["device"])
     asked = {"batch_size": batch_size, "n_steps": n_steps, "compiled": compiled}
     try:
         if n_repeats == 1:

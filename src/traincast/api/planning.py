@@ -26,6 +26,7 @@ USUAL_BATCH = 256
 SETUP_S = 300.0  # until the first step: a guess
 CHECKPOINT_BYTES_PER_S = 125 * 2**20  # what a gp3 disk of AWS writes unless one pays for more
 _OLD_DAYS = 365
+_ONLY_SPOT = "only spot machines are interrupted and write checkpoints, so ask for spot machines, too"
 
 
 @question
@@ -46,6 +47,7 @@ def plan(
     optimizer: o.Optimizer = None,
     strategy: o.Strategies = None,
     provider: o.Providers = None,
+    on: o.OfferedOn = None,
     spot: o.Spot = False,
     prices: o.Prices = None,
     max_gpus: o.MaxGpus = 64,
@@ -62,8 +64,10 @@ def plan(
     and `price_dates`. `batch_size` is global and stays fixed unless `batch_sizes` allows others; with Pollux'
     `noise_scale` (in samples) these need more epochs. `target_accuracy` with the log of an earlier run (`curve`) takes
     the place of `n_epochs`. None for `precision`: fp32 and what a device's units speed up; for `strategy`: ddp, and
-    fsdp where that does not fit in one pass. `spot` adds spot prices, with interruptions (a machine's, a day) and
-    checkpoints. `prices` is a CSV file of your own prices. Other options are those of `forecast`.
+    fsdp where that does not fit in one pass. `on` compares only offers of these devices ("A100-SXM4-80GB"; "8xT4": of
+    machines with eight) or machines ("p3.16xlarge"), `provider` only those of these providers. `spot` adds
+    spot prices, with interruptions (per machine and day) and checkpoints. `prices` is a CSV file of your own prices.
+    Other options are those of `forecast`.
     """
     from traincast.planning.pareto import Limits
     from traincast.planning.search import make_plan
@@ -73,7 +77,7 @@ def plan(
     if options["mode"] == "inference":
         strategy = _of_inference(strategy, target_accuracy)
     limits = Limits(deadline_s=deadline_s, budget_usd=budget_usd, confidence=confidence)
-    offers, remarks, warnings = _offers(_names(provider), prices, options["devices"])
+    offers, remarks, warnings = _offers(_names(provider), _names(on), prices, options["devices"])
     usual = batch_size if batch_size is not None else (batch_sizes[0] if batch_sizes else USUAL_BATCH)
     space = Space(
         offers=offers,
@@ -88,6 +92,7 @@ def plan(
     length, told = _length(n_samples, n_epochs, usual, noise_scale, target_accuracy, curve)
     if noise_scale is not None and noise_scale >= 0 and set(space.batch_sizes) == {usual}:
         raise ParameterError("noise_scale", noise_scale, "give several batch sizes to choose from, too")
+    _check_spot(spot, interruptions_per_day, checkpoint_bytes_per_s)
     run = _run(model, optimizer, options)
     terms = _terms(run, spot, setup_s, interruptions_per_day, checkpoint_bytes_per_s, offers)
     remarks += told
@@ -148,14 +153,14 @@ def _run(model: str | Path | Trace, optimizer: str | None, options: Mapping[str,
 
 
 def _offers(
-    providers: tuple[str, ...], prices: str | Path | None, devices: str | Path | None
+    providers: tuple[str, ...], places: tuple[str, ...], prices: str | Path | None, devices: str | Path | None
 ) -> tuple[tuple[Machine, ...], list[str], list[str]]:
     """Those that can be rented today, with the user's own prices; a remark and a warning on what is left out."""
-    from traincast.planning.offers import all_offers, offers_of, replaced
+    from traincast.planning.offers import all_offers, offers_of, offers_on, replaced
     from traincast.planning.price_file import read_prices
 
     own = () if prices is None else read_prices(prices, devices_file=devices)
-    listed = offers_of(replaced(all_offers(), own), providers)
+    listed = offers_on(offers_of(replaced(all_offers(), own), providers), places)
     found = tuple(offer for offer in listed if not offer.is_retired)
     n_retired = len(listed) - len(found)
     told = [f"{n_retired} offers that are missing from newer catalogues are left out."] if n_retired else []
@@ -242,24 +247,25 @@ def _terms(
     from traincast.planning.saved_state import checkpoint_bytes
     from traincast.trace.lowering.lower import lower
 
-    if interruptions_per_day is not None and not 0 <= interruptions_per_day < float("inf"):
-        raise InputError(f"Interruptions a day should be at least 0, not {interruptions_per_day:g}.")
     graph = lower(run.trace, target="cuda", settings=replace(run.settings, precision="fp32"))
     per_day = dict(assumed())
     if interruptions_per_day is not None:
         per_day = dict.fromkeys((offer.provider for offer in offers), interruptions_per_day)
-    terms = Terms(
+    return Terms(
         with_spot=spot,
         setup_s=setup_s,
         checkpoint_bytes=checkpoint_bytes(graph),
         checkpoint_bytes_per_s=checkpoint_bytes_per_s,
         per_day=per_day,
     )
-    if not spot and (interruptions_per_day is not None or checkpoint_bytes_per_s != CHECKPOINT_BYTES_PER_S):
-        raise InputError(
-            "Only spot machines are interrupted and write checkpoints: ask for spot machines (--spot), too."
-        )
-    return terms
+
+
+def _check_spot(spot: bool, interruptions_per_day: float | None, checkpoint_bytes_per_s: float) -> None:
+    """Before a model is captured, which may take long."""
+    if not spot and interruptions_per_day is not None:
+        raise ParameterError("interruptions_per_day", interruptions_per_day, _ONLY_SPOT)
+    if not spot and checkpoint_bytes_per_s != CHECKPOINT_BYTES_PER_S:
+        raise ParameterError("checkpoint_bytes_per_s", checkpoint_bytes_per_s, _ONLY_SPOT)
 
 
 def _old(offers: tuple[Machine, ...]) -> list[Machine]:

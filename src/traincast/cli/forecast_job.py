@@ -35,13 +35,15 @@ class ForecastRun:
     def __post_init__(self) -> None:
         """What cannot be compared is told before anything is forecast."""
         if self.compare is not None and self.against is not None:
-            raise InputError("--compare and --against are two answers to one question: give one of them.")
+            raise InputError("--compare and --against exclude each other: give one of them.")
         if self.against is not None and self.job is None:
             raise InputError("--against compares a job file with itself at another commit: give a job file (.toml).")
         several = len(models_of(self.options["model"]))
         is_compared = self.compare is not None or self.against is not None
         if is_compared and several * len(self.options["on"]) * len(self.options["batch_sizes"]) > 1:
-            raise InputError("Differences are told of one choice: name one model, one place and one batch size.")
+            raise InputError("Only one choice can be compared: name one model, one place and one batch size.")
+        if self.compare is not None:
+            _read(Path(self.compare))
 
     def earlier(self) -> tuple[str, dict[str, Any]] | None:
         """Where the earlier forecast is from, and what it said."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from traincast.errors import InputError, ParameterError
 from traincast.hardware.cluster import Cluster
@@ -24,6 +26,9 @@ from traincast.trace.lowering.lower import lower
 from traincast.trace.rewrite.training import as_trained
 from traincast.trace.settings import Settings
 from traincast.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from traincast.hardware.run_place import RunPlace
 
 _LARGEST_COUNT = 10**15  # nobody means more
 
@@ -71,11 +76,7 @@ class Question:
             _check_positive("input_samples_per_s", self.input_samples_per_s)
         if self.price_usd_per_hour is not None:
             _check_positive("price_usd_per_hour", self.price_usd_per_hour)
-        if self.batch_size % self.accumulation_steps:
-            raise InputError(
-                f"A batch of {self.batch_size:,} cannot be shared evenly by {self.accumulation_steps:,} accumulation "
-                f"steps: choose a batch size that {self.accumulation_steps:,} divides."
-            )
+        _check_passes(self.batch_size, self.accumulation_steps)
         if self.is_inference:
             self._check_inference()
         self._check_split()
@@ -257,6 +258,27 @@ class Question:
             return self.host
         kernel_s = _COMPILED_DISPATCH * self.host.forward_dispatch_s
         return replace(self.host, forward_dispatch_s=kernel_s, backward_dispatch_s=kernel_s, view_dispatch_s=0.0)
+
+
+def check_before_capture(places: Iterable[RunPlace], batch_size: int, options: Mapping[str, Any]) -> None:
+    """What can be refused before there is a model, whose capture may take long. A question checks all of it again."""
+    check_batch_size(batch_size)
+    _check_passes(batch_size, options["accumulation_steps"])
+    parallel = ("tensor_parallel", "pipeline_parallel", "context_parallel")
+    split = ModelSplit(*(options.get(name, 1) for name in parallel))
+    for place in places:
+        if split.n_devices > 1:
+            check_devices(split, place.cluster)
+        if options["precision"] is not None:
+            place.device.peak(options["precision"])
+
+
+def _check_passes(batch_size: int, n_passes: int) -> None:
+    if batch_size % n_passes:
+        raise InputError(
+            f"A batch of {batch_size:,} cannot be split evenly into {n_passes:,} accumulation steps: choose a batch "
+            f"size that {n_passes:,} divides."
+        )
 
 
 def _check_count(name: str, value: object) -> None:

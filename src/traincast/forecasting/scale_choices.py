@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from traincast.errors import InputError
 from traincast.hardware.cluster import check_count
+from traincast.scaling.hierarchy import check_algorithm
 from traincast.scaling.strategy import Strategy, find_strategy
 from traincast.trace.check import check_batch_size
 
@@ -49,6 +50,7 @@ def choose_batches(of_all: int | None, of_each: int | None, *, n_most: int, n_pa
 
 def choose_strategy(text: str, algorithm: str = "nccl") -> Strategy:
     """A strategy by its name, with the algorithm of its all-reduce if it has one."""
+    check_algorithm(algorithm)
     strategy = find_strategy(text, algorithm=algorithm)
     if algorithm != "nccl" and strategy.kind not in ("ddp", "mirrored"):
         raise InputError(

@@ -43,7 +43,11 @@ def _split(spec: str) -> tuple[Path, str]:
     if not file or not name.isidentifier():
         raise InputError(f"'{spec}' does not name a factory; write the file and the function as file.py:factory.")
     path = Path(file)
-    if not path.is_file():
+    try:
+        is_file = path.is_file()
+    except OSError as error:  # a name that is too long, a folder that may not be entered
+        raise UnknownModelError(f"Cannot read '{path}': {error.strerror}.") from None
+    if not is_file:
         raise UnknownModelError(f"There is no file {path}, which '{spec}' names.")
     return path.resolve(), name
 

@@ -11,12 +11,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from traincast.errors import InputError
+from traincast.errors import InputError, quoted
 
 Floats = NDArray[np.float64]
 MOST = 1e15  # steps, epochs, layers, parameters
 _MOST_VALUES = 100_000_000  # of a list: 0.8 GB
-_LONGEST = 60  # letters of what was given that are shown
 
 
 def number(what: str, value: object) -> float:
@@ -59,7 +58,7 @@ def path(what: str, value: str | os.PathLike[str]) -> Path:
         return found
     except (OSError, ValueError) as error:  # a name that is too long, a folder that may not be entered
         why = getattr(error, "strerror", None) or error
-        raise InputError(f"{what} {_shown(value)} cannot be read: {why}.") from None
+        raise InputError(f"{what} {quoted(value)} cannot be read: {why}.") from None
     return found
 
 
@@ -87,7 +86,7 @@ def _one_by_one(what: str, values: object) -> Floats:
     except (TypeError, ValueError, OverflowError, RuntimeError):
         raise _wrong(what, "numbers", values) from None
     if len(found) > _MOST_VALUES:
-        raise InputError(f"{what} should be at most {_MOST_VALUES:,} values, not {_shown(values)}.")
+        raise InputError(f"{what} should be at most {_MOST_VALUES:,} values, not {quoted(values)}.")
     return found
 
 
@@ -100,13 +99,8 @@ def _check_length(what: str, values: object) -> None:
     except TypeError:  # a tensor that is one number
         return
     if n_values > _MOST_VALUES:
-        raise InputError(f"{what} should be at most {_MOST_VALUES:,} values, not {_shown(values)}.")
+        raise InputError(f"{what} should be at most {_MOST_VALUES:,} values, not {quoted(values)}.")
 
 
 def _wrong(what: str, right: str, value: object) -> InputError:
-    return InputError(f"{what} should be {right}, not {_shown(value)}.")
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+    return InputError(f"{what} should be {right}, not {quoted(value)}.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import torch
 
 from traincast.errors import InputError
+from traincast.measurement.device_names import check_device_name
 from traincast.measurement.heap import keep_memory
 from traincast.measurement.runnable import Runnable
 from traincast.measurement.stopwatch import Stopwatch
@@ -138,13 +138,6 @@ def tf32_math(backends: Any, allowed: bool) -> Iterator[None]:
 def is_cuda(device: str) -> bool:
     """Whether the name is that of a GPU."""
     return device.partition(":")[0] == "cuda"
-
-
-def check_device_name(device: str) -> str:
-    """The device, if it may be on some machine."""
-    if isinstance(device, str) and (device == "cpu" or re.fullmatch(r"cuda(:\d+)?", device)):
-        return device
-    raise InputError(f"Steps can be measured on 'cpu', 'cuda' and 'cuda:1', not on '{device}'.")
 
 
 def check_device(device: str, cuda: Any = None) -> str:

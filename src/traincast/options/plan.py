@@ -89,6 +89,16 @@ Providers = Annotated[
     str | Sequence[str] | None,
     Option(label="Provider", help="AWS, GCP, ...; repeat for more. Default: all.", flag="--provider"),
 ]
+OfferedOn = Annotated[
+    str | Sequence[str] | None,
+    Option(
+        label="Devices or machines",
+        help="Compare only these: A100-SXM4-80GB, 8xT4, p3.16xlarge; repeat for more. Default: all.",
+        flag="--on",
+        metavar="NAME",
+        is_on_page=False,
+    ),
+]
 Spot = Annotated[bool, Option(label="Spot prices too", help="Also spot machines, with interruptions and checkpoints.")]
 Prices = Annotated[
     str | Path | None, Option(help="CSV: offer or device, usd_per_hour, date.", metavar="FILE", is_on_page=False)
@@ -110,6 +120,7 @@ InterruptionsPerDay = Annotated[
     Option(
         help="Interruptions of one spot machine per day. Default: a table by provider.",
         flag="--interruptions-per-day",
+        at_least=0,
         is_on_page=False,
     ),
 ]

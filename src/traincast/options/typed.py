@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from types import EllipsisType
 from typing import Any
 
-from traincast.errors import InputError
+from traincast.errors import InputError, quoted
 from traincast.units import GIB, MEGA
-
-_LONGEST_SHOWN = 80  # letters of a value in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +28,7 @@ class Typed:
         try:
             return self.read(text.strip())
         except (ValueError, OverflowError):
-            shown = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
-            raise InputError(f"{flag} '{shown}' is not {self.what}: write {self.such_as}.") from None
+            raise InputError(f"{flag} {quoted(text)} is not {self.what}: write {self.such_as}.") from None
 
 
 _UNITS_S = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0}  # by their first letter

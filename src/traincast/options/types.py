@@ -28,7 +28,17 @@ def as_annotated(name: str, value: object, annotation: str) -> Any:
             return _plain(value, kind)
         except _WrongKindError:
             continue
+    bad = _first_bad_text(value, kinds)
+    if bad is not None:
+        raise ParameterError(name, bad, f"give {_right(bad, ['str'])}")
     raise ParameterError(name, value, f"give {_right(value, kinds)}")
+
+
+def _first_bad_text(value: object, kinds: list[str]) -> str | None:
+    """Of a list of texts, the first that no file could hold: the others are not worth quoting."""
+    if not _is_list(value) or not any(kind.startswith("Sequence[") and "str" in kind for kind in kinds):
+        return None
+    return next((item for item in value if isinstance(item, str) and not _can_be_written(item)), None)  # type: ignore[attr-defined]
 
 
 def _right(value: object, kinds: list[str]) -> str:
@@ -39,7 +49,7 @@ def _right(value: object, kinds: list[str]) -> str:
         return f"a number from {_SMALLEST:g} to {_LARGEST:g}"
     if isinstance(value, str) and "str" in kinds:
         is_long = len(value) > _LONGEST_TEXT
-        return f"at most {_LONGEST_TEXT:,} letters" if is_long else "text without null characters or half characters"
+        return f"at most {_LONGEST_TEXT:,} letters" if is_long else "text without null characters and lone surrogates"
     return " or ".join(_words(kind) for kind in kinds)
 
 

@@ -6,7 +6,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from traincast.errors import InputError
+from traincast.errors import InputError, quoted
 
 
 def write_file(path: str | Path, content: str | bytes) -> Path:
@@ -30,6 +30,8 @@ def write_file(path: str | Path, content: str | bytes) -> Path:
 def check_writable(path: Path) -> None:
     """Whether a file can be written there, as far as that is known before it has content."""
     try:
+        if "\0" in str(path):
+            raise InputError(f"Cannot write {quoted(str(path))}: its name has a null character.")
         if path.is_dir():
             raise InputError(f"Cannot write '{path}': it is a folder.")
         if not path.parent.is_dir():
@@ -38,7 +40,7 @@ def check_writable(path: Path) -> None:
     except OSError as error:  # a folder that may not be entered, a name that is too long
         raise InputError(f"Cannot write '{path}': {error.strerror}.") from None
     if not os.access(path.resolve().parent if is_file else path, os.W_OK):
-        raise InputError(f"Cannot write '{path}': the folder '{path.parent}' is not yours to write to.")
+        raise InputError(f"Cannot write '{path}': no permission to write to the folder '{path.parent}'.")
 
 
 def _replace(path: Path, data: bytes) -> None:

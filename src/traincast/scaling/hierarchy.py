@@ -109,8 +109,13 @@ def all_reduce(n_bytes: Number, network: Network, algorithm: str = "best") -> Ne
     """
     if algorithm == "nccl":
         return _as_nccl_does(n_bytes, network)
-    flat.named(algorithm, dict.fromkeys(("nccl", "best", *_ALL_REDUCE, *_IN_ONE_NODE)))
+    check_algorithm(algorithm)
     return _choose(n_bytes, network, algorithm, _ALL_REDUCE if algorithm == "best" else _ALL_REDUCE | _IN_ONE_NODE)
+
+
+def check_algorithm(name: str) -> None:
+    """Raises where no all-reduce has that name."""
+    flat.named(name, dict.fromkeys(("nccl", "best", *_ALL_REDUCE, *_IN_ONE_NODE)))
 
 
 def reduce_scatter(n_bytes: Number, network: Network, algorithm: str = "best") -> NetworkCost:

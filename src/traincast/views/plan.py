@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from traincast.planning.plan import Choice, Plan
 
 _COLUMNS = columns_of(
-    "rent as name, devices as name, batch as integer, per_pass: passes as name, precision as name, "
+    "rent as name, provider as name, devices as name, batch as integer, per_pass: passes as name, precision as name, "
     "strategy as name, total_s: time, total_p10_s: p10, total_p90_s: p90, cost_usd: cost, "
     "cost_p90_usd: p90, kept_fraction: limits kept, price_date: price date as name"
 )
@@ -28,9 +28,10 @@ def document_of(plan: Plan) -> Document:
     """Verdict, recommended plans, the front, and a chart of time and cost."""
     length = plan.length
     epochs = "1 epoch" if length.n_epochs == 1 else f"{length.n_epochs:,.4g} epochs"
+    offers = _counted(len(plan.space.offers), "offer")
     return Document(
         title=f"{plan.model}: {epochs} of {length.n_samples:,} samples",
-        subtitle=f"{_limits(plan)}; {len(plan.candidates):,} candidates of {len(plan.space.offers)} offers compared",
+        subtitle=f"{_limits(plan)}; {len(plan.candidates):,} candidates of {offers} compared",
         verdict=_verdict(plan),
         tables=(_recommended(plan), _front(plan)),
         charts=(_chart(plan),),
@@ -38,6 +39,10 @@ def document_of(plan: Plan) -> Document:
         notes=_notes(plan),
         assumptions=_assumptions(plan),
     )
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n:,} {what}{'s' * (n != 1)}"
 
 
 def _limits(plan: Plan) -> str:
@@ -79,6 +84,7 @@ def _row(choice: Choice) -> Row:
     passes = f"{question.accumulation_steps} x {question.micro_batch_size:,}"
     return (
         _named_choice(choice),
+        choice.offer.provider,
         f"{choice.n_devices} x {question.device.name}",
         question.batch_size,
         passes,

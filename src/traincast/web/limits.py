@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, field
 
 MIB = 2**20
 
@@ -25,6 +26,8 @@ class Limits:
     trace_ops: int = 60_000  # eight times those of gpt2-large
     n_uploads: int = 16  # that are kept; the one that was not asked for longest goes first
     kept_upload_bytes: int = 64 * MIB
+    plan_s: float = 60.0  # of a plan, in a process of its own
+    n_planners: int = field(default_factory=lambda: max(1, min(4, os.cpu_count() or 1)))  # at once
     question_s: float = 20.0  # of a question about an upload, in a process of its own
     question_memory_bytes: int = 3 * 1024 * MIB
     answer_bytes: int = 16 * MIB

@@ -15,10 +15,11 @@ from anyio import CapacityLimiter, to_thread
 from starlette.exceptions import HTTPException
 
 from traincast.errors import BusyError
+from traincast.web.answer_process import AnswerProcess, upload_limits
 from traincast.web.answers import ANSWERS, Given
+from traincast.web.plan_processes import PlanProcesses
 from traincast.web.questions import target_of
 from traincast.web.stored_uploads import Upload, is_upload, zoo_model
-from traincast.web.upload_process import UploadProcess
 
 if TYPE_CHECKING:
     from traincast.web.limits import Limits
@@ -53,13 +54,15 @@ class Gate:
 
 
 class QuestionRunner:
-    """Answers by name. Plans, and questions about uploads, have gates of their own, so that short ones pass."""
+    """Answers by name. Plans, and questions about uploads, have queues and processes of their own: short ones pass."""
 
     def __init__(self, stored: StoredUploads, limits: Limits) -> None:
         self._stored = stored
-        self._upload_process = UploadProcess(limits)
-        self._gates = {way: Gate(limits.n_workers, limits.n_waiting) for way in Way}
-        self._threads = CapacityLimiter(limits.n_workers * len(Way))
+        self._upload_process = AnswerProcess(upload_limits(limits))
+        self._plan_processes = PlanProcesses(limits)
+        n_at_once = {Way.SHORT: limits.n_workers, Way.PLAN: limits.n_planners, Way.UPLOAD: 1}
+        self._gates = {way: Gate(n_at_once[way], limits.n_waiting) for way in Way}
+        self._threads = CapacityLimiter(sum(n_at_once.values()))
         self._kept = KeptAnswers(most=limits.kept_answers, most_bytes=limits.kept_answer_bytes)
 
     async def answer(self, what: str, asked: Question, is_gone: Callable[[], Awaitable[bool]]) -> bytes:
@@ -73,8 +76,9 @@ class QuestionRunner:
                 return found
             if await is_gone():
                 raise GoneError
-            work = partial(self._work_on_upload if way is Way.UPLOAD else self._work, what, asked)
-            content = await to_thread.run_sync(work, limiter=self._threads)
+            if what == "forecast" and getattr(asked, "n_samples", None) is not None:
+                await to_thread.run_sync(self._plan_processes.start)  # what a run costs is what a plan is asked next
+            content = await to_thread.run_sync(partial(self._work, way, what, asked), limiter=self._threads)
         self._kept.put(key, content)
         return content
 
@@ -82,29 +86,29 @@ class QuestionRunner:
         """Somebody has uploaded something, and will ask about it."""
         self._upload_process.start()
 
-    def _work(self, what: str, asked: Question) -> bytes:
-        return ANSWERS[what](asked, Given(trace=zoo_model(asked.model)))
-
-    def _work_on_upload(self, what: str, asked: Question) -> bytes:
+    def _work(self, way: Way, what: str, asked: Question) -> bytes:
+        if way is Way.SHORT:
+            return ANSWERS[what](asked, Given(trace=zoo_model(asked.model)))
         target = target_of(asked)
         model = self._stored.find(asked.model).content if is_upload(asked.model) else b""
         log = self._stored.find(target.log) if target is not None else Upload("", b"")
         question = {"what": what, "asked": asked.model_dump(), "log_name": log.name}
-        return self._upload_process.answer(json.dumps(question).encode(), model, log.content)
+        processes = self._plan_processes if way is Way.PLAN else self._upload_process
+        return processes.answer(json.dumps(question).encode(), model, log.content)
 
 
 class Way(Enum):
-    """How a question is answered."""
+    """How a question is answered: in a thread of the server, or in a process beside it."""
 
     SHORT = "short"
-    PLAN = "plan"
+    PLAN = "plan"  # also of an upload
     UPLOAD = "upload"
 
 
 def _way(what: str, asked: Question) -> Way:
-    if is_upload(asked.model) or target_of(asked) is not None:
-        return Way.UPLOAD
-    return Way.PLAN if what == "plan" else Way.SHORT
+    if what == "plan":
+        return Way.PLAN
+    return Way.UPLOAD if is_upload(asked.model) or target_of(asked) is not None else Way.SHORT
 
 
 class KeptAnswers:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from traincast.child_process import kill_session, module_command
 from traincast.errors import FileFormatError
+from traincast.web.answer_process import QUIET
 from traincast.web.child import PROBLEM, RESULT, TRACE, UPLOAD
-from traincast.web.upload_process import QUIET
 
 if TYPE_CHECKING:
     from traincast.web.limits import Limits

@@ -1,4 +1,4 @@
-"""Questions about uploads: what a stranger has written is only ever opened in a process that can be ended."""
+"""Questions that are answered in a process which can be ended: what a stranger has written is opened nowhere else."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traincast.child_process import end, start_module
@@ -23,19 +24,45 @@ QUIET = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": 
 PROBLEM = b"problem"
 
 
-class UploadProcess:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessLimits:
+    """What a process may take for one answer, and the sentences for one that takes more."""
+
+    seconds: float
+    memory_bytes: int
+    trace_memory_bytes: int
+    answer_bytes: int
+    niceness: int = 0
+    too_long: str
+    ended: str
+
+
+def upload_limits(limits: Limits) -> ProcessLimits:
+    """Of a question about an upload."""
+    return ProcessLimits(
+        seconds=limits.question_s,
+        memory_bytes=limits.question_memory_bytes,
+        trace_memory_bytes=limits.trace_memory_bytes,
+        answer_bytes=limits.answer_bytes,
+        too_long="The answer took longer than the {seconds:g} s that one about an upload may take.",
+        ended="The upload could not be asked about: it is damaged, or needs more memory than a question may take.",
+    )
+
+
+class AnswerProcess:
     """One worker that lives on between questions, so that it knows a model when it is asked about it again.
 
     It has limits on its memory, and a question that takes too long is its end; the next one finds a new worker.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ProcessLimits) -> None:
         self._limits = limits
         self._options = json.dumps(
             {
-                "memory_bytes": limits.question_memory_bytes,
+                "memory_bytes": limits.memory_bytes,
                 "trace_memory_bytes": limits.trace_memory_bytes,
                 "answer_bytes": limits.answer_bytes,
+                "niceness": limits.niceness,
             }
         )
         self._lock = threading.Lock()
@@ -46,9 +73,9 @@ class UploadProcess:
         """The worker, which is started if there is none."""
         with self._lock:
             if self._process is None or self._process.poll() is not None:
-                folder = tempfile.mkdtemp(prefix="traincast-upload-")
+                folder = tempfile.mkdtemp(prefix="traincast-answer-")
                 self._process = start_module(
-                    *("traincast.web.upload_process_main", self._options),
+                    *("traincast.web.answer_process_main", self._options),
                     cwd=folder,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,
@@ -67,7 +94,7 @@ class UploadProcess:
             is_late.set()
             process.kill()
 
-        clock = threading.Timer(self._limits.question_s, end)
+        clock = threading.Timer(self._limits.seconds, end)
         clock.start()
         try:
             send(process.stdin, question, model, log)
@@ -82,9 +109,7 @@ class UploadProcess:
         return content
 
     def _reason(self, is_late: bool) -> str:
-        if is_late:
-            return f"The answer took longer than the {self._limits.question_s:g} s that one about an upload may take."
-        return "The upload could not be asked about: it is damaged, or needs more memory than a question may take."
+        return (self._limits.too_long if is_late else self._limits.ended).format(seconds=self._limits.seconds)
 
 
 def _end(process: subprocess.Popen[bytes], folder: str) -> None:

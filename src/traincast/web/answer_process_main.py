@@ -1,4 +1,4 @@
-"""The process that answers questions about uploads, one after the other, until its input ends."""
+"""The process that answers plans, or questions about uploads, one after the other, until its input ends."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Generic, TypeVar
 
 from traincast.errors import TraincastError
+from traincast.web.answer_process import PROBLEM
 from traincast.web.answers import ANSWERS, Given
 from traincast.web.child import limit_memory
 from traincast.web.frames import receive, send
 from traincast.web.questions import QUESTIONS, Question, target_of
 from traincast.web.stored_uploads import zoo_model
 from traincast.web.targets import aim_of
-from traincast.web.upload_process import PROBLEM
 
 if TYPE_CHECKING:
     from traincast.curves.status.status import Status
@@ -62,8 +62,10 @@ class Worker:
         except TraincastError as error:
             return PROBLEM, _sentence(str(error))
         except (MemoryError, RecursionError):
-            return PROBLEM, b"This question needs more memory than one about an upload may take."
+            return PROBLEM, b"This question needs more memory than an answer may take."
         except (ArithmeticError, ValueError, IndexError, KeyError, TypeError) as error:
+            if not model and not log:
+                raise  # nobody's upload: a bug of ours, which ends this process
             return PROBLEM, _sentence(f"The upload describes no step that can be worked out ({error}).")
         if len(content) > self._answer_bytes:
             most = f"{self._answer_bytes // 2**20} MiB"
@@ -123,6 +125,8 @@ def main() -> None:
     """
     options = json.loads(sys.argv[1])
     limit_memory(options["memory_bytes"])
+    if options["niceness"] and hasattr(os, "nice"):
+        os.nice(options["niceness"])
     sink = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     folder = Path.cwd()

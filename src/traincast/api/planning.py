@@ -131,6 +131,7 @@ def _run(model: str | Path | Trace, optimizer: str | None, options: Mapping[str,
         method=method,
         host=host,
         compiled=options["compiled"],
+        compile_mode=options["compile_mode"],
         input_samples_per_s=options["input_samples_per_s"],
     )
 

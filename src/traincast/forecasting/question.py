@@ -21,7 +21,7 @@ from traincast.trace.graph import Graph
 from traincast.trace.lowering.fuse import fuse
 from traincast.trace.lowering.inductor.layout import runs_channels_last
 from traincast.trace.lowering.lower import lower
-from traincast.trace.settings import Settings
+from traincast.trace.settings import COMPILE_MODES, Settings, check_choice
 from traincast.trace.trace import Trace
 
 _LARGEST_COUNT = 10**15  # nobody means more
@@ -45,6 +45,7 @@ class Question:
     method: Method
     host: Host
     compiled: bool = False  # the model, not the optimizer, under torch.compile
+    compile_mode: str = "default"  # of torch.compile
     accumulation_steps: int = 1
     cluster: Cluster | None = None  # None: one device alone
     strategy: Strategy = DDP
@@ -67,6 +68,12 @@ class Question:
             _check_positive("input_samples_per_s", self.input_samples_per_s)
         if self.price_usd_per_hour is not None:
             _check_positive("price_usd_per_hour", self.price_usd_per_hour)
+        check_choice("compile_mode", self.compile_mode, COMPILE_MODES)
+        if self.compile_mode != "default" and not self.compiled:
+            raise InputError(
+                f"'{self.compile_mode}' is a mode of torch.compile: give compiled as well (--compiled), or leave out "
+                "compile_mode (--compile-mode)."
+            )
         if self.batch_size % self.accumulation_steps:
             raise InputError(
                 f"A batch of {self.batch_size:,} cannot be shared evenly by {self.accumulation_steps:,} accumulation "
@@ -177,7 +184,21 @@ class Question:
         if not self.compiled:
             return self.host
         kernel_s = _COMPILED_DISPATCH * self.host.forward_dispatch_s
-        return replace(self.host, forward_dispatch_s=kernel_s, backward_dispatch_s=kernel_s, view_dispatch_s=0.0)
+        if not self.has_cuda_graphs:
+            return replace(self.host, forward_dispatch_s=kernel_s, backward_dispatch_s=kernel_s, view_dispatch_s=0.0)
+        call_s = self.host.call_s + kernel_s  # the forward graph; that of backward is launched while it runs
+        return replace(self.host, forward_dispatch_s=0.0, backward_dispatch_s=0.0, view_dispatch_s=0.0, call_s=call_s)
+
+    @property
+    def has_cuda_graphs(self) -> bool:
+        """Whether a pass is launched at once, and no kernel waits for the host."""
+        return self.compiled and self.compile_mode != "default" and self.device.kind == "gpu"
+
+    @property
+    def compilation(self) -> str:
+        """How it is compiled, in words; empty where it is not."""
+        mode = "" if self.compile_mode == "default" else f" ({self.compile_mode})"
+        return f"compiled{mode}" if self.compiled else ""
 
 
 def _check_count(name: str, value: object) -> None:

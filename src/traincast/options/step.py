@@ -6,7 +6,7 @@ from typing import Annotated, TypedDict
 from traincast.options.model import ModelOptions
 from traincast.options.option import Option
 from traincast.options.typed import COUNT
-from traincast.trace.settings import OPTIMIZERS, PRECISIONS
+from traincast.trace.settings import COMPILE_MODES, OPTIMIZERS, PRECISIONS
 
 BatchSize = Annotated[
     int,
@@ -54,6 +54,16 @@ Compiled = Annotated[
     bool,
     Option(
         label="Under torch.compile", help="The model runs under torch.compile.", default=False, job="training.compiled"
+    ),
+]
+CompileMode = Annotated[
+    str,
+    Option(
+        help="Mode of torch.compile, with --compiled: default, reduce-overhead (CUDA graphs) or max-autotune.",
+        default="default",
+        choices=COMPILE_MODES,
+        is_on_page=False,
+        job="training.compile_mode",
     ),
 ]
 AccumulationSteps = Annotated[
@@ -141,6 +151,7 @@ class MethodOptions(TypedDict, total=False):
 
     layout: Layout
     compiled: Compiled
+    compile_mode: CompileMode
     method: Method
     ppp: Ppp
     host: Host

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from traincast.errors import InputError, close_names
 
 PRECISIONS = ("fp32", "tf32", "amp-fp16", "amp-bf16", "bf16")
+COMPILE_MODES = ("default", "reduce-overhead", "max-autotune")  # of torch.compile
 OPTIMIZERS = ("none", "sgd", "momentum", "nesterov", "adagrad", "adadelta", "rmsprop", "adam", "adamw")
 MODES = ("train", "inference")
 

@@ -19,7 +19,14 @@ from lab.accuracy.modern.cases import cases_of
 from lab.accuracy.modern.gather import Gathered
 from lab.accuracy.modern.left_out import Line, lines_of
 from lab.accuracy.modern.ranking import MODELS, PRODUCTS, Agreement, Order, agreements_of, orders
-from lab.accuracy.modern.situations import FEWEST, Coverage, averages, coverages_of
+from lab.accuracy.modern.situations import (
+    FEWEST,
+    LEAST_INSIDE,
+    MOST_INSIDE,
+    Coverage,
+    averages,
+    coverages_of,
+)
 from lab.accuracy.modern.tried import WHAT_WAS_TRIED
 from lab.markdown import coverage, figures, percent, table
 from traincast.errors import InputError
@@ -238,15 +245,19 @@ def older_table(found: Sequence[Older]) -> str:
 def coverage_table(found: Sequence[Coverage]) -> str:
     means = [f"{situation} {percent(share)} % (mean of {n})" for situation, (share, n) in averages(found).items()]
     rows = [
-        (each.situation, each.left_out, each.name, f"{each.summary.n:,}", coverage(each.summary))
+        (each.situation, each.left_out, each.name, f"{each.summary.n:,}", coverage(each.summary), f"{each.width:.2f}")
         for each in found
         if each.summary.n >= FEWEST
     ]
+    missed = [each for each in found if each.summary.n >= FEWEST and not each.is_kept]
+    named = [f"{each.name} ({each.situation}, {each.left_out} left out)" for each in missed]
     told = (
         "Whole steps, by how near the fit came to the GPU. Every set of families, and every source, GPU or generation "
-        f"of a set that was left out, counts once: {'; '.join(means)}. Sets of {FEWEST} rows and more:"
+        f"of a set that was left out, counts once: {'; '.join(means)}. Sets of {FEWEST} rows and more are below. "
+        f"Aimed at are {percent(LEAST_INSIDE)} to {percent(MOST_INSIDE)} % of each, which is missed by "
+        f"{'; '.join(named) if named else 'none'}. *Width* is p90 over p10, the median."
     )
-    return told + "\n\n" + table(("situation", "left out", "set", "n", "in p10-p90 %"), rows, 3)
+    return told + "\n\n" + table(("situation", "left out", "set", "n", "in p10-p90 %", "width"), rows, 3)
 
 
 def agreement_table(shipped: Sequence[Agreement], left_out: Sequence[Agreement]) -> str:

@@ -148,6 +148,7 @@ def _run(model: str | Path | Trace, optimizer: str | None, options: Mapping[str,
         method=method,
         host=host,
         compiled=options["compiled"] or options["stack"] == "torch-compile",
+        compile_mode=options["compile_mode"],
         input_samples_per_s=options["input_samples_per_s"],
     )
 

@@ -54,6 +54,15 @@ _COMPILED = (
     "Compiled steps have the kernels that PyTorch's Inductor plans in its default mode; measured runs have checked "
     "them in inference on one GPU only."
 )
+_GRAPHS = (
+    "Each pass is taken to be one CUDA graph, in which no kernel waits for the host. PyTorch launches them one by one "
+    "after all where shapes change, or where the model changes its inputs in place."
+)
+_TEMPLATES = (
+    "max-autotune also tries kernels of its own for matrix products: they count as the library's, which is the slower "
+    "bound, because no measurement here tells how much they gain."
+)
+_MODES = {"reduce-overhead": (_GRAPHS,), "max-autotune": (_GRAPHS, _TEMPLATES)}
 NUMBERS = (
     "step_s",
     *PARTS,
@@ -248,6 +257,7 @@ class Forecast:
         found = [*question.warnings, *self.method_warnings]
         if question.compiled:
             found.append(_COMPILED)
+            found += _MODES.get(question.compile_mode, ()) if question.has_cuda_graphs else ()
         found += _without_effect(question, has_traffic=self.communication_s > 0)
         if question.split != WHOLE:
             found += _split_warnings(question)
@@ -357,6 +367,7 @@ class Forecast:
             "stack": question.settings.stack,
             "layout": question.layout,
             "compiled": question.compiled,
+            "compile_mode": question.compile_mode if question.compiled else None,
             "method": question.method.name,
             "host": question.host.name,
             "input_samples_per_s": question.input_samples_per_s,

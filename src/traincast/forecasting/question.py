@@ -24,7 +24,7 @@ from traincast.trace.check import check_batch_size
 from traincast.trace.graph import Graph
 from traincast.trace.lowering.lower import lower
 from traincast.trace.rewrite.training import as_trained
-from traincast.trace.settings import Settings
+from traincast.trace.settings import COMPILE_MODES, Settings, check_choice
 from traincast.trace.trace import Trace
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ class Question:
     method: Method
     host: Host
     compiled: bool = False  # the model, not the optimizer, under torch.compile
+    compile_mode: str = "default"  # of torch.compile
     accumulation_steps: int = 1
     cluster: Cluster | None = None  # None: one device alone
     strategy: Strategy = DDP
@@ -79,6 +80,11 @@ class Question:
         _check_passes(self.batch_size, self.accumulation_steps)
         if self.is_inference:
             self._check_inference()
+        check_choice("compile_mode", self.compile_mode, COMPILE_MODES)
+        if self.compile_mode != "default" and not self.compiled:
+            raise ParameterError(
+                "compile_mode", self.compile_mode, "it is a mode of torch.compile: ask for compiled code"
+            )
         self._check_split()
         n_passes = self.n_replicas * self.accumulation_steps
         if self.batch_size < n_passes:
@@ -257,7 +263,21 @@ class Question:
         if not self.compiled:
             return self.host
         kernel_s = _COMPILED_DISPATCH * self.host.forward_dispatch_s
-        return replace(self.host, forward_dispatch_s=kernel_s, backward_dispatch_s=kernel_s, view_dispatch_s=0.0)
+        if not self.has_cuda_graphs:
+            return replace(self.host, forward_dispatch_s=kernel_s, backward_dispatch_s=kernel_s, view_dispatch_s=0.0)
+        call_s = self.host.call_s + kernel_s  # the forward graph; that of backward is launched while it runs
+        return replace(self.host, forward_dispatch_s=0.0, backward_dispatch_s=0.0, view_dispatch_s=0.0, call_s=call_s)
+
+    @property
+    def has_cuda_graphs(self) -> bool:
+        """Whether a pass is launched at once, and no kernel waits for the host."""
+        return self.compiled and self.compile_mode != "default" and self.device.kind == "gpu"
+
+    @property
+    def compilation(self) -> str:
+        """How it is compiled, in words; empty where it is not."""
+        mode = "" if self.compile_mode == "default" else f" ({self.compile_mode})"
+        return f"compiled{mode}" if self.compiled else ""
 
 
 def check_before_capture(places: Iterable[RunPlace], batch_size: int, options: Mapping[str, Any]) -> None:

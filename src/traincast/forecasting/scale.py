@@ -179,6 +179,7 @@ class Scaling:
             "optimizer": settings.optimizer,
             "layout": question.layout,
             "compiled": question.compiled,
+            "compile_mode": question.compile_mode if question.compiled else None,
             "method": question.method.name,
             "host": question.host.name,
             "accumulation_steps": question.accumulation_steps,

@@ -6,7 +6,7 @@ from typing import Annotated, TypedDict
 from traincast.options.model import ModelOptions
 from traincast.options.option import Option
 from traincast.options.typed import COUNT
-from traincast.trace.settings import MODES, OPTIMIZERS, PRECISIONS, RECOMPUTE, STACKS
+from traincast.trace.settings import COMPILE_MODES, MODES, OPTIMIZERS, PRECISIONS, RECOMPUTE, STACKS
 
 BatchSize = Annotated[
     int,
@@ -112,6 +112,16 @@ Compiled = Annotated[
         label="Under torch.compile", help="The model runs under torch.compile.", default=False, job="training.compiled"
     ),
 ]
+CompileMode = Annotated[
+    str,
+    Option(
+        help="Mode of torch.compile, with --compiled: default, reduce-overhead (CUDA graphs) or max-autotune.",
+        default="default",
+        choices=COMPILE_MODES,
+        is_on_page=False,
+        job="training.compile_mode",
+    ),
+]
 AccumulationSteps = Annotated[
     int,
     Option(
@@ -210,6 +220,7 @@ class MethodOptions(TypedDict, total=False):
     mode: Mode
     layout: Layout
     compiled: Compiled
+    compile_mode: CompileMode
     method: Method
     ppp: Ppp
     host: Host

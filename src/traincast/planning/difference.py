@@ -29,6 +29,7 @@ _SETTINGS = (
     "optimizer",
     "layout",
     "compiled",
+    "compile_mode",
     "method",
     "host",
     "input_samples_per_s",

@@ -34,6 +34,7 @@ class Run:
     method: Method
     host: Host
     compiled: bool = False
+    compile_mode: str = "default"
     input_samples_per_s: float | None = None
     warnings: tuple[str, ...] = ()
 
@@ -55,6 +56,7 @@ class Run:
             method=self.method,
             host=self.host,
             compiled=self.compiled,
+            compile_mode=self.compile_mode,
             accumulation_steps=n_passes,
             cluster=cluster,
             strategy=strategy,

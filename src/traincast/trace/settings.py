@@ -11,6 +11,7 @@ from traincast.errors import InputError, close_names
 from traincast.trace.adapter_text import find_adapter
 
 PRECISIONS = ("fp32", "tf32", "amp-fp16", "amp-bf16", "bf16")
+COMPILE_MODES = ("default", "reduce-overhead", "max-autotune")  # of torch.compile
 OPTIMIZERS = ("none", "sgd", "momentum", "nesterov", "adagrad", "adadelta", "rmsprop", "adam", "adamw")
 HALF_WEIGHTS = ("bf16",)  # precisions whose weights have 16 bits
 MODES = ("train", "inference")

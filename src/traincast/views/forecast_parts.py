@@ -23,7 +23,7 @@ def _settings(forecast: Forecast) -> list[str]:
     if question.layout != "nchw":
         parts.append(question.layout)
     if question.compiled:
-        parts.append("compiled")
+        parts.append(question.compilation)
     if question.n_devices > 1:
         parts.append(f"{question.strategy.name} on {show_things(question.n_devices, 'device')}")
     if question.split.n_devices > 1:

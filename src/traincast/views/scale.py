@@ -228,7 +228,7 @@ def _settings(scaling: Scaling) -> str:
     if question.layout != "nchw":
         parts.append(question.layout)
     if question.compiled:
-        parts.append("compiled")
+        parts.append(question.compilation)
     if question.accumulation_steps > 1:
         parts.append(f"{question.accumulation_steps} passes per update")
     return ", ".join(parts)

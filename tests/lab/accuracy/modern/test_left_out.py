@@ -9,7 +9,7 @@ from lab.accuracy.modern.beside import LAST_PAGE, older_sets, worst_of
 from lab.accuracy.modern.carried import best_constants
 from lab.accuracy.modern.cases import Rooms, byte_cases, cases_of, language_cases
 from lab.accuracy.modern.left_out import Case, Evidence, line_of, lines_of
-from lab.accuracy.modern.left_out_page import BEGIN, END, line_table, older_table, replaced, section_of
+from lab.accuracy.modern.left_out_page import BEGIN, END, coverage_table, line_table, older_table, replaced, section_of
 from lab.accuracy.modern.situations import averages, coverages_of
 from traincast.errors import InputError
 from traincast.kernels.coefficients import Coefficients, shipped
@@ -28,6 +28,22 @@ def slower(factor):
 def measured(block, factor):
     """The same rows as if they had taken longer by a factor."""
     return replace(block, observed_s=block.observed_s * factor)
+
+
+def repeated(block, times):
+    """The same rows so often."""
+    n = block.n_rows
+    return replace(
+        block,
+        kernels=block.kernels.select(np.tile(np.arange(len(block.row)), times)),
+        row=np.concatenate([block.row + n * number for number in range(times)]),
+        count=np.tile(block.count, times),
+        device=np.tile(block.device, times),
+        observed_s=np.tile(block.observed_s, times),
+        floor_s=np.tile(block.floor_s, times),
+        n_dispatched=np.tile(block.n_dispatched, times),
+        tags={name: np.tile(values, times) for name, values in block.tags.items()},
+    )
 
 
 def large(block):
@@ -153,6 +169,18 @@ def test_every_generation_left_out_counts_once_in_the_mean_coverage(language):
     found = [each for each in coverages_of([language], both) if each.left_out == "generation"]
     assert [each.shares for each in found] == [(0.0, 1.0)]
     assert averages(found) == {"new generation": (0.5, 2)}
+
+
+def test_sets_outside_of_their_share_are_named_and_every_set_has_its_width(language):
+    many = replace(repeated(language, times=4), name="many rows")
+    found = coverages_of([many], evidence([HOPPER], [slower(1.0)]))
+    (new,) = [each for each in found if each.left_out == "generation"]
+
+    assert not new.is_kept  # the fit of these rows is exact: all of them are inside
+    assert new.width > 1.1
+    text = coverage_table(found)
+    assert "missed by many rows (new generation, generation left out)" in text
+    assert f"| 100.0 (wrong) | {new.width:.2f} |" in text
 
 
 def test_the_worst_rows_are_named_once(language):

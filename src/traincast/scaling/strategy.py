@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 
 from traincast.errors import InputError, close_names
 from traincast.hardware.cluster import Cluster
+from traincast.hardware.link import Link
 from traincast.scaling.collectives import Wire
 from traincast.scaling.hierarchy import Network
 from traincast.scaling.local_step import LocalStep, ParallelStep
+from traincast.scaling.nvlink import fabric_wire, is_fabric
 from traincast.scaling.servers import parameter_servers
 from traincast.scaling.sharded import sharded
 from traincast.scaling.stragglers import SPREAD, waiting_s
@@ -59,10 +61,15 @@ def find_strategy(text: str, *, algorithm: str = "nccl") -> Strategy:
 
 def network_of(cluster: Cluster) -> Network:
     """The links of the devices in use, at the rates that collectives reach."""
-    is_joined = cluster.n_nodes > 1
-    links = (cluster.inside, cluster.between if is_joined else None)
-    inside, *between = (Wire(link.latency_s, link.sustained_bytes_per_s) for link in links if link is not None)
-    return Network(inside, between[0] if is_joined else None, cluster.placement)
+    between = None if cluster.n_nodes == 1 or cluster.between is None else _wire(cluster.between)
+    inside = cluster.inside
+    is_direct = cluster.device.kind == "gpu" and is_fabric(inside)
+    port = fabric_wire(inside, cluster.device) if is_direct else _wire(inside)
+    return Network(port, between, cluster.placement)
+
+
+def _wire(link: Link) -> Wire:
+    return Wire(link.latency_s, link.sustained_bytes_per_s)
 
 
 def parallel_step(

@@ -141,7 +141,7 @@ def forecasts(repeat: int) -> Iterator[Row]:
         samples=repeated(lambda: forecast_many(trace, names, batch_sizes).step_s, repeat),
     )
     counts, sizes = (1, 2, 4, 8, 16, 32, 48, 64), range(64, 64 * 17, 64)
-    places = [f"8x8x{name}@100Gb/s" for name in MANY]  # of some, nobody says what joins their nodes
+    places = [f"1x64x{name}" for name in MANY]  # of some, nobody says what joins several nodes
     yield Row(
         what=f"scaling of ResNet-50 on {len(MANY)} GPUs x {len(counts)} counts x {len(sizes)} batches x 4 strategies",
         target=2.0,

@@ -43,13 +43,14 @@ def _one(answer: Forecast, *, has_charts: bool) -> Document:
     where = f"{complete(answer).model} on {answer.place}"
     subtitle = settings_of([answer])
     rows = (*_number_rows(answer), *energy_rows(answer), *target_rows(answer))
+    verdict, warnings, notes = _verdict(answer), warnings_of([answer]), (_busy(answer), *run_note([answer]))
     bounds = bound_table(answer.bound_s)
     return Document(
         title=f"{where}, batch {answer.batch_size:,}",
         subtitle=subtitle,
-        verdict=_verdict(answer),
-        warnings=warnings_of([answer]),
-        notes=(_busy(answer), *run_note([answer])),
+        verdict=verdict,
+        warnings=warnings,
+        notes=notes,
         assumptions=answer.assumptions,
         tables=(Table(title="Forecast", columns=columns_of("what:, expected, p10, p90"), rows=rows), bounds),
         charts=(phases_chart([answer], ["step"], title=f"One step of {where}"),) if has_charts else (),

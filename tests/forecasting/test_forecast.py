@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import traincast as tc
 from traincast.api.forecasts import forecast_many
 from traincast.errors import InputError, TraincastError, UnknownDeviceError
-from traincast.forecasting.forecast import NUMBERS, PARTS
+from traincast.forecasting.forecast import NUMBERS, PARTS, complete
 from traincast.forecasting.question import Question
 from traincast.forecasting.spread import WAITING_LOG_SD, WORKING_LOG_SD
 from traincast.forecasting.sweep import forecast_step
@@ -180,6 +180,21 @@ def test_intervals_follow_the_step(question):
     assert answer.interval("cost_usd") == (pytest.approx(3e-3 * low), pytest.approx(3e-3 * high))
     assert answer.interval("samples_per_s") == (pytest.approx(4 / high), pytest.approx(4 / low))
     assert answer.interval("peak_memory_bytes") == (answer.peak_memory_bytes, answer.peak_memory_bytes)
+
+
+def test_estimates_are_the_numbers_that_are_known_each_with_its_interval(question):
+    answer = ask(question, n_samples=9)
+    assert list(answer.estimates) == [name for name in NUMBERS if name != "cost_usd"]  # no price, no cost
+    for name, number in answer.estimates.items():
+        assert (number.p50, number.ends) == (getattr(answer, name), answer.interval(name))
+
+
+def test_a_complete_forecast_is_the_same_with_nothing_left_to_work_out(question):
+    lazy = ("flop_utilisation", "peak_memory_bytes", "estimates", "bound_s", "energy", "warnings", "assumptions")
+    answer = ask(question)
+    assert not vars(answer).keys() & set(lazy)
+    assert complete(answer) is answer
+    assert set(lazy) <= vars(answer).keys()
 
 
 def test_a_loader_that_binds_hides_the_spread_of_the_step(question):

@@ -61,7 +61,7 @@ def forecasts(
     beside = _beside(options)
     each_once = list(dict.fromkeys(batch_sizes))
     questions = _questions(model, list(dict.fromkeys(on)), each_once[0], options)
-    from traincast.forecasting.sweep import forecast_many as run
+    from traincast.forecasting.sweep import forecast_many as run  # once all names are looked up
 
     return tuple(beside.told(one) for one in run(questions, each_once).forecasts())
 

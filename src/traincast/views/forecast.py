@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from traincast.forecasting.forecast import Forecast, complete
 from traincast.report.document import Document
-from traincast.report.table import Column, Row, Show, Table, show_value
+from traincast.report.table import Row, Show, Table, columns_of, show_value
 from traincast.units import show_bytes, show_duration
 from traincast.views.answer_rows import bound_table, energy_rows, target_rows
 from traincast.views.forecast_parts import phases_chart, run_note, settings_of, warnings_of
@@ -54,18 +54,16 @@ def _one(answer: Forecast, *, has_charts: bool) -> Document:
     where = f"{complete(answer).model} on {answer.place}"
     subtitle = settings_of([answer])
     rows = (*_number_rows(answer), *energy_rows(answer), *target_rows(answer))
-    headers = {"what": "", "expected": "expected", "p10": "p10", "p90": "p90"}
+    verdict, warnings, notes = _verdict(answer), warnings_of([answer]), (_busy(answer), *run_note([answer]))
+    bounds = bound_table(answer.bound_s)
     return Document(
         title=f"{where}, batch {answer.batch_size:,}",
         subtitle=subtitle,
-        verdict=_verdict(answer),
-        warnings=warnings_of([answer]),
-        notes=(_busy(answer), *run_note([answer])),
+        verdict=verdict,
+        warnings=warnings,
+        notes=notes,
         assumptions=answer.assumptions,
-        tables=(
-            Table(title="Forecast", columns=tuple(Column(key=key, header=headers[key]) for key in headers), rows=rows),
-            bound_table(answer.bound_s),
-        ),
+        tables=(Table(title="Forecast", columns=columns_of("what:, expected, p10, p90"), rows=rows), bounds),
         charts=(phases_chart([answer], ["step"], title=f"One step of {where}"),) if has_charts else (),
     )
 

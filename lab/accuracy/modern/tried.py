@@ -17,8 +17,9 @@ loose and beside tight passes; the second ships), a loss of matrix units before 
 layout in tf32, eager attention with a loss backward instead of one under a causal mask, and the update of NVIDIA's BERT
 in 32 bits as its logs show it, once each.
 Looked at and not made: two kinds of casts instead of one (in the versions of PyTorch that the fitted rows ran, its
-source takes elements one at a time both ways), and the loss of llm-foundry (one fused kernel each way by default;
-with the two metrics that read the logits again in fp32 it moves as many bytes as PyTorch's own loss, which is charged).
+source takes elements one at a time both ways), and the loss that llm-foundry's runs took (one fused kernel each way by
+default; with the two metrics that read the logits again in fp32 it moves as many bytes as PyTorch's own loss, which is
+charged).
 
 Why what is missed is missed, as far as shares of the time tell (regressions on the rows, after the fit): on A100 the
 bytes of language models are charged a third too much, casts of the logits above all, and without their source

@@ -58,7 +58,7 @@ DataFunction = Annotated[
     str | None,
     Option(
         help="Data set for --epoch-samples or --sweep workers. Default: made up; of a sweep, 'dataset' of the model's "
-        "file.",
+        "file. For --epochs of a sweep: CIFAR-10 files or folders of images instead of digits.",
         metavar="FILE.py:FUNCTION",
         shows_default=False,
     ),
@@ -100,7 +100,10 @@ SampleWaits = Annotated[bool, Option(help="That cost is waiting, not CPU work.")
 LearnedEpochs = Annotated[
     int | None,
     Option(
-        help="Sweep of optimizers: also learn for so many epochs.", flag="--epochs", at_least=0, shows_default=False
+        help="Sweep of optimizers or norm: also learn for so many epochs.",
+        flag="--epochs",
+        at_least=0,
+        shows_default=False,
     ),
 ]
 StoreFile = Annotated[

@@ -133,27 +133,36 @@ def _bandwidths(comparison: SpeedupComparison) -> Table:
     return Table(title=f"3. Bandwidth: {_FIXED[comparison.kind]}", columns=columns, rows=tuple(rows))
 
 
+_MEASURED = (
+    Column(key="epoch_s", header="measured", show="duration"),
+    Column(key="communication_s", header="its communication", show="duration"),
+)
+_PREDICTED = (
+    Column(key="predicted_s", header="predicted epoch", show="duration"),
+    Column(key="predicted_p10_s", header="p10", show="duration"),
+    Column(key="predicted_p90_s", header="p90", show="duration"),
+    Column(key="ratio", header="predicted/measured", show="ratio"),
+    Column(key="predicted_communication_s", header="predicted communication", show="duration"),
+)
+_REASON = Column(key="reason", header="why there is no prediction")
+
+
 def _predictions(result: ScalingResult) -> Table:
-    columns = (
-        DEVICES,
-        OF_EACH,
-        Column(key="predicted_s", header="predicted epoch", show="duration"),
-        Column(key="predicted_p10_s", header="p10", show="duration"),
-        Column(key="predicted_p90_s", header="p90", show="duration"),
-        Column(key="epoch_s", header="measured", show="duration"),
-        Column(key="ratio", header="predicted/measured", show="ratio"),
-        Column(key="predicted_communication_s", header="predicted communication", show="duration"),
-        Column(key="communication_s", header="measured", show="duration"),
-    )
+    """Every run with its prediction, or with the reason why there is none."""
+    forecast = result.experiment.forecast
+    expected = [forecast.of(run.cell) for run in result.runs]
+    predicted = _PREDICTED if any(expected) else ()
+    reason = () if all(expected) else (_REASON,)
     rows: list[Row] = []
-    for run in result.runs:
-        found = result.experiment.forecast.of(run.cell)
-        which = (run.cell.n_devices, run.cell.batch_size)
+    for run, found in zip(result.runs, expected, strict=True):
+        which = (run.cell.n_devices, run.cell.batch_size, run.epoch_s, run.communication_s)
         if found is None:
-            rows.append((*which, None, None, None, run.epoch_s, None, None, run.communication_s))
+            why = forecast.reasons.get(run.cell.n_devices, "")
+            rows.append((*which, *(None for _ in predicted), why))
             continue
-        epoch = (found.epoch_s, found.low_s, found.high_s, run.epoch_s, found.epoch_s / run.epoch_s)
-        rows.append((*which, *epoch, found.communication_s, run.communication_s))
+        times = (found.epoch_s, found.low_s, found.high_s, found.epoch_s / run.epoch_s, found.communication_s)
+        rows.append((*which, *times, *(None for _ in reason)))
+    columns = (DEVICES, OF_EACH, *_MEASURED, *predicted, *reason)
     return Table(title="Predicted and measured", columns=columns, rows=tuple(rows))
 
 

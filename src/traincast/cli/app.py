@@ -34,6 +34,7 @@ COMMANDS = (
     "schedule",
     "serve",
     "compare",
+    "course",
 )
 
 

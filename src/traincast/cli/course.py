@@ -67,8 +67,8 @@ def _listed(questions: Sequence[CourseQuestion]) -> Document:
         ),
         notes=(
             "traincast course NAME runs one in the folder course/ and writes its report there.",
-            "A: assignment; B: report on Optimus; C: report on DataParallel; D: lab; E: practicum. docs/course.md leads "
-            "through all of them.",
+            "A: assignment; B: report on Optimus; C: report on DataParallel; D: lab; E: practicum. docs/course.md has "
+            "the answers.",
         ),
     )
 

@@ -88,6 +88,7 @@ commands again and compares."""
 COURSE_TRAINED = {
     "transfer": "[Transfer learning](transfer_learning.md) has the outcome of full runs",
     "supervision": "[Teacher and student](teacher_student.md) and [weak labels](weak_labels.md) have full runs",
+    "own-layers": "[Layer by layer](layerwise.md) has the errors of networks from 320,000 layers on six GPUs",
     "lab": "[Sweeps](sweeps.md) and [measuring](measure.md) have such outputs, and what they mean",
 }
 

@@ -149,6 +149,10 @@ Benchmarks = Annotated[
     ),
 ]
 StoreToWrite = Annotated[str | Path, Option(help="Where records go: one SQLite file.", flag="--store", metavar="FILE")]
+BenchStore = Annotated[
+    str | Path, Option(help="A store with layers that 'traincast bench layers' timed.", flag="--from", metavar="STORE")
+]
+WeightsFile = Annotated[str | Path, Option(help="Where the weights are written.", metavar="FILE")]
 NRows = Annotated[int, Option(help="Random layers or ops to time.", at_least=1)]
 RowsSeed = Annotated[int, Option(help="The same seed draws the same rows.")]
 Campaign = Annotated[str | None, Option(help="Its name in the store. Default: layers or ops.", metavar="NAME")]

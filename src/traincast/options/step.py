@@ -100,6 +100,17 @@ Ppp = Annotated[
         job="method.ppp",
     ),
 ]
+LayerWeights = Annotated[
+    str | Path | None,
+    Option(
+        help="With the method layerwise: weights that 'traincast train layer-model' wrote.",
+        flag="--weights",
+        metavar="FILE",
+        shows_default=False,
+        is_on_page=False,
+        job="method.weights",
+    ),
+]
 Host = Annotated[
     str | None,
     Option(
@@ -157,6 +168,7 @@ class MethodOptions(TypedDict, total=False):
     compiled: Compiled
     method: Method
     ppp: Ppp
+    layer_weights: LayerWeights
     host: Host
     input_samples_per_s: InputSamplesPerS
     devices: Devices

@@ -1,4 +1,6 @@
-"""Writes the generated pages, docs/cli.md, docs/zoo.md and docs/job.schema.json:  python docs/generate.py
+"""Writes docs/cli.md, docs/zoo.md, docs/course.md and docs/job.schema.json:  python docs/generate.py
+
+With --images the charts of docs/course.md, too, which needs a Chrome.
 
 A test renders them again and compares, so that they cannot go stale.
 """
@@ -11,8 +13,10 @@ import io
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import traincast
 from traincast.__main__ import run
@@ -62,6 +66,91 @@ def help_of(*command: str) -> str:
     return "\n".join(line.rstrip() for line in page.getvalue().strip().splitlines())
 
 
+COURSE_PARTS = {
+    "A": "## A. The assignment: transfer learning, weak and semi supervision, PALEO, Optimus",
+    "C": "## C. The report on DataParallel",
+    "D": "## D. The lab on a Quadro RTX 8000",
+    "E": "## E. The practicum: complexity of deep-learning models",
+}
+COURSE_INTRO = """# The course, question by question
+
+This project started from a course on the performance of deep-learning systems: an assignment (A), reports on
+Optimus (B) and DataParallel (C), a lab (D) and a practicum (E). Each of its questions is a command or two.
+`traincast course` lists them, `traincast course paleo` runs one in the folder `course/`, prints what stands
+below, and writes a page with all tables and charts. Questions that train need torch; the others run from the
+base install.
+
+The files that the commands read are written into the folder first. They are figures of the reports' published
+tables, with two exceptions: the runs on K80 are made up (no report published its own), and the 15 logs of the
+loss fits are drawn from the published parameters with 3 % of noise. Sources:
+`src/traincast/data/course/README.md`. This page is written by `python docs/generate.py`; a test runs the
+commands again and compares."""
+COURSE_TRAINED = {
+    "transfer": "[Transfer learning](transfer_learning.md) has the outcome of full runs",
+    "supervision": "[Teacher and student](teacher_student.md) and [weak labels](weak_labels.md) have full runs",
+    "own-layers": "[Layer by layer](layerwise.md) has the errors of networks from 320,000 layers on six GPUs",
+    "lab": "[Sweeps](sweeps.md) and [measuring](measure.md) have such outputs, and what they mean",
+}
+
+
+def course_page(write_images: bool = False) -> str:
+    """The questions in the order of the reports, each with what its commands print."""
+    from traincast.api.course import course_questions, write_course_files
+
+    parts, seen = [COURSE_INTRO, NOTE], set()
+    before = os.environ.pop("COLUMNS", None)  # one line per row, however long
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        write_course_files(Path())
+        for question in course_questions():
+            if question.part[0] not in seen:
+                seen.add(question.part[0])
+                parts.append(COURSE_PARTS[question.part[0]])
+            parts.append(f"### {question.title}")
+            parts.append(f"`traincast course {question.name}` (part {question.part})")
+            if question.needs:
+                commands = "\n".join(f"$ traincast {command}" for command in question.commands)
+                parts.append(f"```console no-run\n{commands}\n```")
+                parts.append(
+                    f"It trains for real, so its times are those of the machine. {COURSE_TRAINED[question.name]}."
+                )
+            else:
+                parts.append(_course_answer(question, write_images))
+            parts.append(question.remark)
+    if before is not None:
+        os.environ["COLUMNS"] = before
+    return "\n\n".join(parts) + "\n"
+
+
+def _course_answer(question: Any, write_images: bool) -> str:
+    """Commands with what they print, and the chart of the first that has one."""
+    from traincast.api.course import shown_command, words_of
+    from traincast.cli.show import SHOWN
+
+    printed, shown = [], []
+    token = SHOWN.set(shown)
+    try:
+        for command in question.commands:
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+                code = run(words_of(command, Path()))
+            if code:
+                raise SystemExit(f"{shown_command(command)} gave exit code {code}")
+            printed.append(f"$ {shown_command(command)}\n{out.getvalue().rstrip()}")
+    finally:
+        SHOWN.reset(token)
+    charts = [chart for document in shown for chart in document.charts]
+    image = FOLDER / "images" / f"course_{question.name}.png"
+    if write_images and charts:
+        from traincast.report.png import to_png
+
+        image.write_bytes(to_png(charts[COURSE_CHARTS.get(question.name, 0)]))
+    block = "```console times-differ\n" + "\n\n".join(printed) + "\n```"
+    return f"{block}\n\n![{question.name}](images/{image.name})" if charts else block
+
+
+COURSE_CHARTS = {"paleo": 1}  # which chart of the answer the page shows; else the first
+
+
 def zoo_page() -> str:
     """The zoo, with what its traces say beside what was published."""
     lines = [
@@ -99,13 +188,20 @@ def job_schema() -> str:
     return json.dumps(schema(), indent=2) + "\n"
 
 
-PAGES: dict[str, Callable[[], str]] = {"cli.md": cli_page, "zoo.md": zoo_page, "job.schema.json": job_schema}
+PAGES: dict[str, Callable[[], str]] = {
+    "cli.md": cli_page,
+    "zoo.md": zoo_page,
+    "course.md": course_page,
+    "job.schema.json": job_schema,
+}
 
 
 def main() -> None:
     for name, render in PAGES.items():
         (FOLDER / name).write_text(render(), encoding="utf-8")
         sys.stdout.write(f"Wrote {FOLDER / name}\n")
+    if "--images" in sys.argv[1:]:
+        course_page(write_images=True)
 
 
 def _block(command: str, output: str) -> str:

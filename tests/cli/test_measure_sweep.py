@@ -200,8 +200,8 @@ def test_a_batch_size_whose_step_is_too_long_is_the_last(capsys, file, tmp_path)
         (["{}:plain", "--sweep", "norm"], "The batch size is missing: a sweep of norm needs"),
         (["{}:plain", "--batch", "0", "--sweep", "compile"], "--batch cannot be 0: give a whole number of at least 1"),
         (
-            ["{}:plain", "--batch", "8", "--sweep", "norm", "--epochs", "2"],
-            "--epochs cannot be 2: only a sweep of optimizers uses it, not one of norm",
+            ["{}:plain", "--batch", "8", "--sweep", "compile", "--epochs", "2"],
+            "--epochs cannot be 2: only a sweep of optimizers or norm uses it, not one of compile",
         ),
         (["{}:plain", "--batch", "8", "--epochs", "2"], "--epochs does not go with a single step: it is for --sweep"),
         (

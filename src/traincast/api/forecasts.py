@@ -37,8 +37,8 @@ def forecast(model: o.Model, on: o.Place, batch_size: o.BatchSize, **options: Un
     blocks (its passes fill the stages, in the order `pipeline_schedule`), and `context_parallel` devices every sequence
     (`context_kind` "ring" or "ulysses"). A price is per device. None for precision
     and optimizer: as captured (zoo: fp32, sgd). `method` is "traincast", "roofline", "paleo" (with `ppp`, the fraction
-    of the peaks that it reaches) or "layerwise". `host` dispatches the ops: "torch-eager" (the default),
-    "tf1-session", "tf2-keras" or "this-machine". `input_samples_per_s` is what the data loader can deliver. `devices`
+    of the peaks that it reaches) or "layerwise" (with `layer_weights` those of your own benchmarks). `host` dispatches
+    the ops: "torch-eager" (the default), "tf1-session", "tf2-keras" or "this-machine". `input_samples_per_s` is what the data loader can deliver. `devices`
     is a file with devices of your own. `region` or `grid_g_per_kwh`, and `pue`, are for CO2; without them the region of
     the machine's price counts. `curve` is the log of an earlier run of the same model and data, `target` what its
     `metric` is to reach. `mode="inference"` is forward passes of the trained model, without loss, backward pass and
@@ -219,7 +219,7 @@ def _questions(
     found = [find_place(on, devices_file=options["devices"]) for on in places]
     method, ppp, name = options["method"], options["ppp"], options["host"]
     host = find_host(DEFAULT_HOST if name is None else name)
-    chosen = make_method(method, layout=options["layout"], ppp=ppp)
+    chosen = make_method(method, layout=options["layout"], ppp=ppp, weights=options["layer_weights"])
     strategy = find_strategy(options["strategy"]) if "strategy" in options else DDP
     assumed = []
     if method == "paleo" and ppp is None:

@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     from traincast.measurement.sweeps.workers import WorkersSweep
 
 # Who uses what only one sweep has; with any other it would be left out quietly.
-_SWEEP_OF = {
-    "max_step_s": "batch",
-    "data": "workers",
-    "sample_cost_s": "workers",
-    "sample_waits": "workers",
-    "n_epochs": "optimizers",
+_LEARNING = ("optimizers", "norm")
+_SWEEP_OF: dict[str, tuple[str, ...]] = {
+    "max_step_s": ("batch",),
+    "data": ("workers", *_LEARNING),
+    "sample_cost_s": ("workers",),
+    "sample_waits": ("workers",),
+    "n_epochs": _LEARNING,
 }
 _CHANGED = {"optimizers": ("optimizer", "sgd"), "precision": ("precision", "fp32")}
 
@@ -83,7 +84,7 @@ def sweep_model(
     }
     _check(what, batch_size, own, options)
     settings = {"n_steps": n_steps, "on_row": on_row, "on_progress": on_progress, **how_to_run(options)}
-    given = {name: value for name, value in own.items() if value is not None and _SWEEP_OF[name] == what}
+    given = {name: value for name, value in own.items() if value is not None and what in _SWEEP_OF[name]}
     run = {"batch": _batches, "workers": _workers, "optimizers": _optimizers}.get(what, _variants)
     return run(what, str(model), batch_size or 1, given, settings, model_options(options))
 
@@ -120,7 +121,7 @@ def _optimizers(what: str, model: str, batch: int, own: _Named, settings: _Named
 def _variants(what: str, model: str, batch: int, own: _Named, settings: _Named, options: _Named) -> ModelSweep:
     from traincast.api.sweeping import forecasts_beside, sweep_variants
 
-    sweep = sweep_variants(what, model, batch_size=batch, options=options, **settings)
+    sweep = sweep_variants(what, model, batch_size=batch, options=options, **own, **settings)
     if what == "norm":  # it changes the model in a way that a forecast by its name does not know
         return ModelSweep(what=what, sweep=sweep)
     forecasts, why_not = _forecasts({row.label: row.measurement for row in sweep.measured}, model, options)
@@ -143,8 +144,12 @@ def _forecasts(measured: Mapping[Any, Any], model: str, options: _Named) -> tupl
 
 def _check(what: str, batch_size: int | None, own: Mapping[str, Any], options: Mapping[str, Any]) -> None:
     for name, value in own.items():
-        if value not in (None, False) and _SWEEP_OF[name] != what:
-            raise ParameterError(name, value, f"only a sweep of {_SWEEP_OF[name]} uses it, not one of {what}")
+        if value not in (None, False) and what not in _SWEEP_OF[name]:
+            raise ParameterError(
+                name, value, f"only a sweep of {' or '.join(_SWEEP_OF[name])} uses it, not one of {what}"
+            )
+    if own["data"] is not None and what in _LEARNING and not own["n_epochs"]:
+        raise ParameterError("data", own["data"], "it is what is learned from: give epochs, too")
     if own["sample_waits"] and own["sample_cost_s"] is None:
         raise ParameterError("sample_waits", True, "also give the cost of a sample, which it describes")
     if batch_size is None and what != "batch":

@@ -139,7 +139,9 @@ def _run(model: str | Path | Trace, optimizer: str | None, options: Mapping[str,
     from traincast.kernels.methods import make_method
     from traincast.planning.space import Run
 
-    method = make_method(options["method"], layout=options["layout"], ppp=options["ppp"])
+    method = make_method(
+        options["method"], layout=options["layout"], ppp=options["ppp"], weights=options["layer_weights"]
+    )
     host = find_host(options["host"] or DEFAULT_HOST)
     trace = trace_of(model, options, optimizer=optimizer)
     return Run(

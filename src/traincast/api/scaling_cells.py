@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from traincast.errors import InputError
@@ -51,6 +51,7 @@ class ScalingForecast:
     n_epochs: int
     cells: tuple[CellForecast, ...]
     warnings: tuple[str, ...]
+    reasons: Mapping[int, str] = field(default_factory=dict)  # why runs on so many devices have no forecast
 
     @property
     def total_s(self) -> float | None:
@@ -80,6 +81,7 @@ class ScalingForecast:
             "cost_usd": self.cost_usd,
             "peak_memory_bytes": self.peak_memory_bytes,
             "warnings": list(self.warnings),
+            "reasons": {str(n_devices): reason for n_devices, reason in self.reasons.items()},
         }
 
 
@@ -112,6 +114,7 @@ def forecast_cells(
     """Every cell for whose devices figures are known; a price is that of a device."""
     found: list[CellForecast] = []
     warnings: dict[str, None] = {}
+    reasons: dict[int, str] = {}
     read_s = _read_s(settings, data) if on == THIS_MACHINE else None
     if read_s is None:
         warnings["Reading images is not in the forecast: it was not timed on that device."] = None
@@ -120,11 +123,14 @@ def forecast_cells(
         place = _place(settings, on, n_devices)
         if isinstance(place, _Unknown):
             warnings[f"No forecast for {n_devices} device{'s' * (n_devices > 1)}: {place.reason}"] = None
+            reasons[n_devices] = place.reason
             continue
         steps = _steps(trace, place, own, n_samples, price_usd_per_hour)
         found += [_epoch(cell, n_samples, steps, read_s) for cell in own]
         warnings |= dict.fromkeys(text for step in steps.values() for text in step.warnings if "evenly" not in text)
-    return ScalingForecast(on=on, n_epochs=settings.n_epochs, cells=tuple(found), warnings=tuple(warnings))
+    return ScalingForecast(
+        on=on, n_epochs=settings.n_epochs, cells=tuple(found), warnings=tuple(warnings), reasons=reasons
+    )
 
 
 @dataclass(frozen=True, slots=True)

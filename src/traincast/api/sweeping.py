@@ -14,6 +14,7 @@ from traincast.errors import InputError, TraincastError
 if TYPE_CHECKING:
     from traincast.forecasting.forecast import Forecast
     from traincast.measurement.sweeps.batch import BatchRow, BatchSweep
+    from traincast.measurement.sweeps.learning import Problem
     from traincast.measurement.sweeps.optimizers import OptimizerSweep
     from traincast.measurement.sweeps.variants import VariantSweep
     from traincast.measurement.sweeps.workers import WorkersSweep
@@ -88,7 +89,13 @@ def sweep_workers(
 
 
 def sweep_optimizers(
-    model: str, *, batch_size: int, n_epochs: int = 0, options: dict[str, Any] | None = None, **settings: Any
+    model: str,
+    *,
+    batch_size: int,
+    n_epochs: int = 0,
+    data: str | None = None,
+    options: dict[str, Any] | None = None,
+    **settings: Any,
 ) -> OptimizerSweep:
     """The step with every optimizer, and what each learns in `n_epochs`. `settings` are those of `measure`."""
     runnable = runnable_of(model, **(options or {}))
@@ -96,11 +103,17 @@ def sweep_optimizers(
 
     if n_epochs < 0:
         raise InputError(f"{n_epochs} epochs cannot be: give 0 to time the step only, or more.")
-    return run(runnable, batch_size=batch_size, n_epochs=n_epochs, **settings)
+    return run(runnable, batch_size=batch_size, n_epochs=n_epochs, problem=_problem(data), **settings)
 
 
 def sweep_variants(
-    what: str, model: str, *, batch_size: int, options: dict[str, Any] | None = None, **settings: Any
+    what: str,
+    model: str,
+    *,
+    batch_size: int,
+    data: str | None = None,
+    options: dict[str, Any] | None = None,
+    **settings: Any,
 ) -> VariantSweep:
     """`what` is "norm", "device", "precision" or "compile"; `settings` are those of `measure`."""
     from traincast.measurement.sweeps.compiling import sweep_compile
@@ -109,7 +122,26 @@ def sweep_variants(
     sweeps = {"norm": sweep_norm, "device": sweep_devices, "precision": sweep_precisions, "compile": sweep_compile}
     if what not in sweeps:
         raise InputError(f"No variants of '{what}': choose {', '.join(sweeps)}.")
+    if what == "norm":
+        settings["problem"] = _problem(data)
     return sweeps[what](runnable_of(model, **(options or {})), batch_size=batch_size, **settings)
+
+
+def _problem(data: str | None) -> Problem | None:
+    """The images of CIFAR-10 files or of a folder of classes; None: the digits."""
+    if data is None:
+        return None
+    import torch
+
+    from traincast.measurement.sweeps.learning import Problem
+    from traincast.recipes.data.load import load_dataset
+
+    dataset = load_dataset(data)
+    parts = (dataset.train, dataset.test)
+    images = torch.cat([part.images.read(torch.arange(len(part.labels))) for part in parts]).float()
+    normal = (images - images.mean()) / images.std()
+    labels = torch.cat([torch.as_tensor(part.labels) for part in parts])
+    return Problem(name=str(data), images=normal, labels=labels, n_test=len(dataset.test.labels))
 
 
 def forecasts_beside(

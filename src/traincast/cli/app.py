@@ -36,6 +36,7 @@ COMMANDS = (
     "schedule",
     "serve",
     "compare",
+    "course",
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from traincast.report.document import Document
+
+
+# Who runs other commands keeps what they show, for a page of its own.
+SHOWN: ContextVar[list[Document] | None] = ContextVar("shown", default=None)
 
 
 def show(
@@ -34,6 +39,9 @@ def show(
     `data` is what the Python result holds; without it JSON repeats the tables of the document. `page` is what files
     show where that is more: what was printed before stands on no page yet.
     """
+    kept = SHOWN.get()
+    if kept is not None:
+        kept.append(page or document)
     if as_json:
         from traincast.report.json_ import to_dict, to_json
 

@@ -6,7 +6,7 @@ from importlib import import_module
 import typer
 
 # In the order of `traincast train --help`. `teacher-student` is the function `teacher_student` of its own module.
-RECIPES = ("scratch", "transfer", "teacher-student", "weak", "scaling", "collect")
+RECIPES = ("scratch", "transfer", "teacher-student", "weak", "scaling", "collect", "layer-model")
 
 
 def make_group(asked: Sequence[str]) -> typer.Typer:

@@ -51,7 +51,7 @@ DataFunction = Annotated[
     str | None,
     Option(
         help="Data set for --epoch-samples or --sweep workers. Default: made up; of a sweep, 'dataset' of the model's "
-        "file.",
+        "file. For --epochs of a sweep: CIFAR-10 files or folders of images instead of digits.",
         metavar="FILE.py:FUNCTION",
     ),
 ]
@@ -84,7 +84,7 @@ SampleCostS = Annotated[
 ]
 SampleWaits = Annotated[bool, Option(help="That cost is waiting, not CPU work.")]
 LearnedEpochs = Annotated[
-    int | None, Option(help="Sweep of optimizers: also learn for so many epochs.", flag="--epochs", at_least=0)
+    int | None, Option(help="Sweep of optimizers or norm: also learn for so many epochs.", flag="--epochs", at_least=0)
 ]
 StoreFile = Annotated[
     str | Path | None, Option(help="Keep the result in a store of records.", flag="--store", metavar="FILE.db")
@@ -129,6 +129,10 @@ Benchmarks = Annotated[
     ),
 ]
 StoreToWrite = Annotated[str | Path, Option(help="Where records go: one SQLite file.", flag="--store", metavar="FILE")]
+BenchStore = Annotated[
+    str | Path, Option(help="A store with layers that 'traincast bench layers' timed.", flag="--from", metavar="STORE")
+]
+WeightsFile = Annotated[str | Path, Option(help="Where the weights are written.", metavar="FILE")]
 NRows = Annotated[int, Option(help="Random layers or ops to time.", at_least=1)]
 RowsSeed = Annotated[int, Option(help="The same seed draws the same rows.")]
 Campaign = Annotated[str | None, Option(help="Its name in the store. Default: layers or ops.", metavar="NAME")]

@@ -155,6 +155,17 @@ Ppp = Annotated[
         job="method.ppp",
     ),
 ]
+LayerWeights = Annotated[
+    str | Path | None,
+    Option(
+        help="With the method layerwise: weights that 'traincast train layer-model' wrote.",
+        flag="--weights",
+        metavar="FILE",
+        shows_default=False,
+        is_on_page=False,
+        job="method.weights",
+    ),
+]
 Host = Annotated[
     str | None,
     Option(
@@ -223,6 +234,7 @@ class MethodOptions(TypedDict, total=False):
     compile_mode: CompileMode
     method: Method
     ppp: Ppp
+    layer_weights: LayerWeights
     host: Host
     input_samples_per_s: InputSamplesPerS
     devices: Devices

@@ -67,15 +67,28 @@ def _notes(found: LayerSum) -> tuple[str, ...]:
     return tuple(notes)
 
 
+_IN_CHART = {"a call per layer": "calls", "one call": "calls"}
+_IN_CHART |= dict.fromkeys(("the layers themselves", "gradients of their inputs", "the device's work"), "layers")
+
+
+def _for_chart(parts: dict[str, float]) -> dict[str, float]:
+    """What is alike in both has one name, and so one colour."""
+    joined: dict[str, float] = {}
+    for name, seconds in parts.items():
+        key = _IN_CHART.get(name, name)
+        joined[key] = joined.get(key, 0.0) + seconds
+    return joined
+
+
 def _chart(found: LayerSum) -> Chart:
     x = ["layers alone", "whole model"]
-    both = list(dict.fromkeys((*found.causes_s, *found.whole_parts_s)))
+    alone, whole = (_for_chart(parts) for parts in (found.causes_s, found.whole_parts_s))
     return Chart(
         title=f"Layers of {found.model} alone, and the whole",
         kind="stacked_bar",
         series=tuple(
-            Series(name=name, x=x, y=[found.causes_s.get(name, 0.0), found.whole_parts_s.get(name, 0.0)])
-            for name in both
+            Series(name=name, x=x, y=[alone.get(name, 0.0), whole.get(name, 0.0)])
+            for name in dict.fromkeys((*alone, *whole))
         ),
         x_label="",
         y_label="time",

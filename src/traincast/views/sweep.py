@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from traincast.views.sweep_charts import (
     batch_charts,
     beside_chart,
     device_chart,
+    learned_charts,
     optimizer_charts,
     variant_chart,
     workers_charts,
@@ -183,6 +185,9 @@ def variants_document(
         tables.append(_forecast_table(elsewhere))
         charts.append(device_chart(sweep, elsewhere))
     charts += _beside(sweep.model, known, sweep.measured, "label")
+    if any(row.epochs for row in sweep.rows):
+        tables.append(_learned_table(sweep))
+        charts += learned_charts(sweep)
     reasons = tuple(f"{row.label}: {row.reason}" for row in sweep.rows if row.reason)
     return Document(
         title=f"{sweep.model} {_TITLES[sweep.what]}, batch {sweep.batch_size:,}",
@@ -224,6 +229,25 @@ def _variants_table(sweep: VariantSweep, forecasts: Mapping[str, Forecast]) -> T
         return (*found, *extra.get(sweep.what, ()), *predicted)
 
     return Table(title="Measured", columns=tuple(columns), rows=tuple(cells(row) for row in sweep.rows))
+
+
+def _learned_table(sweep: VariantSweep) -> Table:
+    """Loss and accuracy of every epoch, the variants side by side."""
+    learned = [row for row in sweep.rows if row.epochs]
+    columns = [Column(key="epoch", header="epoch", show="integer")]
+    for row in learned:
+        key = row.label.replace(" ", "_")
+        columns.append(Column(key=f"{key}_loss", header=f"{row.label}: loss", show="ratio"))
+        columns.append(Column(key=f"{key}_accuracy_fraction", header="accuracy", show="percent"))
+    n_epochs = max(len(row.epochs) for row in learned)
+    rows = tuple((place + 1, *(cell for row in learned for cell in _score(row, place))) for place in range(n_epochs))
+    return Table(title="Learned", columns=tuple(columns), rows=rows)
+
+
+def _score(row: VariantRow, place: int) -> tuple[Cell, Cell]:
+    if place >= len(row.epochs) or not math.isfinite(row.epochs[place].loss):
+        return None, row.epochs[place].accuracy_fraction if place < len(row.epochs) else None
+    return row.epochs[place].loss, row.epochs[place].accuracy_fraction
 
 
 def _forecast_table(forecasts: Sequence[Forecast]) -> Table:

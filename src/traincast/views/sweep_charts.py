@@ -70,6 +70,20 @@ def workers_charts(sweep: WorkersSweep) -> tuple[Chart, ...]:
     )
 
 
+def learned_charts(sweep: VariantSweep) -> list[Chart]:
+    """Loss and accuracy of every variant by epoch."""
+    learned = [row for row in sweep.rows if row.epochs]
+    epochs = {row.label: list(range(1, len(row.epochs) + 1)) for row in learned}
+    losses = tuple(Series(name=row.label, x=epochs[row.label], y=[one.loss for one in row.epochs]) for row in learned)
+    accuracies = tuple(
+        Series(name=row.label, x=epochs[row.label], y=[one.accuracy_fraction for one in row.epochs]) for row in learned
+    )
+    return [
+        _by_epoch("Training loss by epoch", "loss", losses),
+        _by_epoch("Test accuracy by epoch", "accuracy", accuracies, is_fraction=True),
+    ]
+
+
 def optimizer_charts(sweep: OptimizerSweep) -> tuple[Chart, ...]:
     """Steps by phase; where something was learned, loss and accuracy by epoch."""
     timed = [(row.optimizer, row.measurement) for row in sweep.rows if row.measurement is not None]

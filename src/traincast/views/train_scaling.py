@@ -129,25 +129,30 @@ def _bandwidths(comparison: SpeedupComparison) -> Table:
     return Table(title=f"3. Bandwidth: {_FIXED[comparison.kind]}", columns=columns, rows=tuple(rows))
 
 
+_MEASURED = columns_of("epoch_s: measured, communication_s: its communication")
+_PREDICTED = columns_of(
+    "predicted_s: predicted epoch, predicted_p10_s: p10, predicted_p90_s: p90, ratio: predicted/measured, "
+    "predicted_communication_s: predicted communication"
+)
+(_REASON,) = columns_of("reason: why there is no prediction")
+
+
 def _predictions(result: ScalingResult) -> Table:
-    columns = (
-        DEVICES,
-        OF_EACH,
-        *columns_of(
-            "predicted_s: predicted epoch, predicted_p10_s: p10, predicted_p90_s: p90, epoch_s: measured, "
-            "ratio: predicted/measured, predicted_communication_s: predicted communication, "
-            "communication_s: measured"
-        ),
-    )
+    """Every run with its prediction, or with the reason why there is none."""
+    forecast = result.experiment.forecast
+    expected = [forecast.of(run.cell) for run in result.runs]
+    predicted = _PREDICTED if any(expected) else ()
+    reason = () if all(expected) else (_REASON,)
     rows: list[Row] = []
-    for run in result.runs:
-        found = result.experiment.forecast.of(run.cell)
-        which = (run.cell.n_devices, run.cell.batch_size)
+    for run, found in zip(result.runs, expected, strict=True):
+        which = (run.cell.n_devices, run.cell.batch_size, run.epoch_s, run.communication_s)
         if found is None:
-            rows.append((*which, None, None, None, run.epoch_s, None, None, run.communication_s))
+            why = forecast.reasons.get(run.cell.n_devices, "")
+            rows.append((*which, *(None for _ in predicted), why))
             continue
-        epoch = (found.epoch_s, found.low_s, found.high_s, run.epoch_s, found.epoch_s / run.epoch_s)
-        rows.append((*which, *epoch, found.communication_s, run.communication_s))
+        times = (found.epoch_s, found.low_s, found.high_s, found.epoch_s / run.epoch_s, found.communication_s)
+        rows.append((*which, *times, *(None for _ in reason)))
+    columns = (DEVICES, OF_EACH, *_MEASURED, *predicted, *reason)
     return Table(title="Predicted and measured", columns=columns, rows=tuple(rows))
 
 

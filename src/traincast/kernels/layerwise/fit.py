@@ -64,9 +64,9 @@ def features_of(rows: LayerRows, devices: Mapping[str, str] = DEVICES) -> Floats
     return feature_matrix(rows.layers, known[position])
 
 
-def fit_network(rows: LayerRows, recipe: Recipe, *, seed: int = SEED) -> Network:
+def fit_network(rows: LayerRows, recipe: Recipe, *, seed: int = SEED, features: Floats | None = None) -> Network:
     """A network for the logarithm of the median time. Relative errors count, so small layers do as well as large."""
-    features, target = features_of(rows), np.log(rows.median_s)
+    features, target = features_of(rows) if features is None else features, np.log(rows.median_s)
     mean, scale = features.mean(axis=0), features.std(axis=0)
     scale = np.where(scale > 0, scale, 1.0)
     target_scaling = (float(target.mean()), float(target.std()))
@@ -130,13 +130,13 @@ def error_per_unit_outside(rows: LayerRows, kind: str) -> float:
     return float(np.sqrt(np.mean(error[is_far] ** 2) / np.mean(distance[is_far] ** 2)))
 
 
-def fastest_over_roofline(rows: LayerRows, kind: str) -> dict[str, float]:
+def fastest_over_roofline(rows: LayerRows, kind: str, *, features: Floats | None = None) -> dict[str, float]:
     """The least time to expect in each pass, over the forward roofline: it bounds what the network says far outside.
 
     Nothing beats the roofline of its products (three with the two of backward) but algorithms that need fewer of
     them. Convolutions have such: on the GPU where they gain most, all but one in a thousand rows are slower than this.
     """
-    features, names = features_of(rows), feature_names(kind)
+    features, names = features_of(rows) if features is None else features, feature_names(kind)
     log_roofline_s = np.maximum(*(features[:, names.index(name)] for name in ("log_compute_s", "log_memory_s")))
     ratio = rows.median_s / np.exp(log_roofline_s)
     gpus = sorted(set(rows.gpu.tolist()))

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from traincast.errors import InputError
 from traincast.hardware.device import Device
-from traincast.kernels.layerwise.features import device_features, feature_matrix
+from traincast.kernels.layerwise.features import feature_matrix
 from traincast.kernels.layerwise.graph_layers import GraphLayers, find_layers, graph_optimizer
 from traincast.kernels.layerwise.layer_tables import OPTIMIZERS
-from traincast.kernels.layerwise.network import shipped_network
+from traincast.kernels.layerwise.network import Network, shipped_network
+from traincast.kernels.layerwise.own import network_device_features
 from traincast.kernels.layerwise.rows import DEVICES
 from traincast.kernels.method import OpTimes
 from traincast.trace.flop import FORMULAS
@@ -36,6 +37,7 @@ class Layerwise:
     """
 
     correction: float = 1.0
+    own: tuple[tuple[str, Network], ...] = ()  # networks of one's own by kind; none: those that ship
     name: str = field(default="layerwise", init=False)
 
     def __post_init__(self) -> None:
@@ -49,15 +51,28 @@ class Layerwise:
         optimizer = graph_optimizer(graph) or OPTIMIZERS.index("SGD")
         for layers in find_layers(graph):
             if len(layers.ops):
-                answer.add(layers, _predict(graph, layers, device, sizes, optimizer), is_known=_is_known(device))
+                network = self._network(layers.kind)
+                predicted = _predict(network, graph, layers, device, sizes, optimizer)
+                answer.add(layers, network, predicted, is_known=_is_known(device, network))
         return OpTimes(
             seconds=answer.seconds / self.correction,
             compute_s=answer.compute_s / self.correction,
             log_sd=answer.log_sd,
             error_group=np.zeros(graph.n_ops, dtype=np.int64),  # one network: all its layers are off together
             is_covered=_is_covered(graph, answer.is_predicted),
-            warnings=answer.warnings(device),
+            warnings=answer.warnings(device, self.own),
         )
+
+    def _network(self, kind: str) -> Network:
+        if not self.own:
+            return shipped_network(kind)
+        networks = dict(self.own)
+        if kind not in networks:
+            raise InputError(
+                f"These weights learnt from {' and '.join(networks)} layers, and the model has {kind} ones: benchmark "
+                "and train these, too."
+            )
+        return networks[kind]
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
@@ -71,12 +86,14 @@ class _Prediction:
     distance_outside: Floats
 
 
-def _predict(graph: Graph, layers: GraphLayers, device: Device, batch_sizes: Ints, optimizer: int) -> _Prediction:
+def _predict(
+    network: Network, graph: Graph, layers: GraphLayers, device: Device, batch_sizes: Ints, optimizer: int
+) -> _Prediction:
     """What the network says, but outside its rows no faster than the work allows: it promised 20 times the peak."""
-    network = shipped_network(layers.kind)
+    rates = network_device_features(network, device)
     fastest = network.provenance["fastest_over_roofline"]
     table = layers.table(graph, batch_sizes)
-    features = feature_matrix(table, device_features(device))
+    features = feature_matrix(table, rates)
     compute_s, memory_s = (
         np.exp(features[:, network.features.index(f"log_{name}_s")]) for name in ("compute", "memory")
     )
@@ -86,7 +103,7 @@ def _predict(graph: Graph, layers: GraphLayers, device: Device, batch_sizes: Int
     forward_s = np.maximum(free_s, fastest["forward"] * limit_s)
     is_limited, backward_s = free_s < forward_s, np.zeros(len(table))
     if len(layers.backward_ops):
-        free_s = network.predict_s(feature_matrix(table.with_optimizer(optimizer), device_features(device)))
+        free_s = network.predict_s(feature_matrix(table.with_optimizer(optimizer), rates))
         whole_s = np.maximum(free_s, fastest["with_backward"] * limit_s)
         is_limited |= free_s < whole_s
         backward_s = np.maximum(whole_s - forward_s, 0.0)
@@ -109,13 +126,13 @@ class _Answer:
         self.is_predicted = np.zeros(graph.n_ops, dtype=bool)
         self.n_layers = self.n_outside = self.n_limited = 0
 
-    def add(self, layers: GraphLayers, predicted: _Prediction, *, is_known: bool) -> None:
+    def add(self, layers: GraphLayers, network: Network, predicted: _Prediction, *, is_known: bool) -> None:
         owner = layers.backward_layer
         self._put(layers.ops, predicted.forward_s, predicted.is_compute_bound)
         share_s = predicted.backward_s[:, owner] * layers.backward_share
         self._put(layers.backward_ops, share_s, predicted.is_compute_bound[:, owner])
         outside = predicted.distance_outside.max(axis=0)
-        held_out = shipped_network(layers.kind).provenance["log_sd"]
+        held_out = network.provenance["log_sd"]
         log_sd = np.hypot(held_out["known_gpu" if is_known else "unseen_gpu"], held_out["per_unit_outside"] * outside)
         self.log_sd[layers.ops] = log_sd
         self.log_sd[layers.backward_ops] = log_sd[owner]
@@ -128,10 +145,12 @@ class _Answer:
         self.compute_s[:, ops] = np.where(is_compute_bound, seconds, 0.0)
         self.is_predicted[ops] = True
 
-    def warnings(self, device: Device) -> tuple[str, ...]:
+    def warnings(self, device: Device, own: tuple[tuple[str, Network], ...]) -> tuple[str, ...]:
         """What the reader should know before trusting the sum."""
         found = []
-        if not _is_known(device):
+        if own:
+            found.append(_about_own(own[0][1], device))
+        elif not _is_known(device, None):
             known = ", ".join(DEVICES.values())
             found.append(f"No layers were timed on {device.name}: the network only saw {known}.")
         if self.n_outside:
@@ -147,9 +166,19 @@ class _Answer:
         return tuple(found)
 
 
-def _is_known(device: Device) -> bool:
+def _about_own(network: Network, device: Device) -> str:
+    names = ", ".join(network.provenance["devices"])
+    if network.provenance.get("has_no_figures"):
+        return (
+            f"These weights learnt from layers on {names} and know no other machine: they say nothing of {device.name}."
+        )
+    return f"These weights learnt from layers on {names}."
+
+
+def _is_known(device: Device, network: Network | None) -> bool:
     """Whether layers were timed on it; what was learnt of a V100 with 16 GB holds for one with 32."""
-    return any(_chip(device.name) == _chip(name) for name in DEVICES.values())
+    own = None if network is None else network.provenance.get("devices")
+    return any(_chip(device.name) == _chip(name) for name in (DEVICES.values() if own is None else own))
 
 
 def _chip(name: str) -> str:

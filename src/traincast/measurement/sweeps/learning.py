@@ -6,7 +6,7 @@ import copy
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -39,6 +39,7 @@ class Problem:
     name: str
     images: Any
     labels: Any
+    n_test: int = _N_TEST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +115,7 @@ def learn(
     module = copy.deepcopy(learner.module).to(device).train()
     update = make_optimizer(optimizer, module.parameters(), learning_rate=LEARNING_RATES[optimizer])
     images, labels = learner.problem.images.to(device), learner.problem.labels.to(device)
-    n_train, order = len(labels) - _N_TEST, _seeded()
+    n_train, order = len(labels) - learner.problem.n_test, _seeded()
     for _ in range(n_epochs):
         start, losses, n_seen = time.perf_counter(), 0.0, 0
         for chosen in torch.randperm(n_train, generator=order).split(batch_size):
@@ -166,7 +167,7 @@ def _n_scores(runnable: Runnable) -> int:
 
 def _resized(problem: Problem, size: tuple[int, ...]) -> Problem:
     images = interpolate(problem.images, size=size[1:], mode="nearest").expand(-1, size[0], -1, -1)
-    return Problem(name=problem.name, images=images, labels=problem.labels)
+    return replace(problem, images=images)
 
 
 def _accuracy(module: Any, images: Any, labels: Any, batch_size: int) -> float:

@@ -13,6 +13,7 @@ from traincast.measurement.sweeps.learning import (
     LEARNING_RATES,
     EpochScore,
     Learner,
+    Problem,
     find_learner,
     find_problem,
     learn,
@@ -113,11 +114,12 @@ def sweep_optimizers(
     *,
     batch_size: int,
     n_epochs: int = 0,
+    problem: Problem | None = None,
     on_row: Callable[[OptimizerRow], None] | None = None,
     **settings: Any,
 ) -> OptimizerSweep:
-    """`settings` are those of `measure_step`. With epochs, each optimizer also learns a small problem."""
-    learner = find_learner(runnable, find_problem()) if n_epochs else None
+    """`settings` are those of `measure_step`. With epochs, each optimizer also learns a problem: digits."""
+    learner = find_learner(runnable, problem or find_problem()) if n_epochs else None
     done = collect(_rows(runnable, learner, n_epochs, {**settings, "batch_size": batch_size}), on_row)
     if done.rows and not any(row.measurement for row in done.rows):
         raise MeasurementError(done.rows[0].reason)

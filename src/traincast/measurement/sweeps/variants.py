@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import mmap
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from traincast.errors import InputError, MeasurementError
@@ -16,6 +16,7 @@ from traincast.units import show_duration
 
 if TYPE_CHECKING:
     from traincast.measurement.measure import Measurement
+    from traincast.measurement.sweeps.learning import EpochScore, Problem
 
 _LEAST_DIFFERENCE = 0.05  # below it, two medians on one machine are the same
 
@@ -31,6 +32,7 @@ class VariantRow:
     measurement: Measurement | None = None
     reason: str = ""
     compile_s: float | None = None
+    epochs: tuple[EpochScore, ...] = ()  # what it learned, where that was asked
 
     @property
     def page_fault_bytes(self) -> float | None:
@@ -46,6 +48,7 @@ class VariantRow:
             "reason": self.reason,
             "compile_s": self.compile_s,
             "page_fault_bytes": self.page_fault_bytes,
+            "epochs": [asdict(epoch) for epoch in self.epochs],
             "measured": None if measured is None else measured.to_dict(),
         }
 
@@ -165,19 +168,53 @@ def sweep_precisions(
 
 
 def sweep_norm(
-    runnable: Runnable, *, on_row: Callable[[VariantRow], None] | None = None, **settings: Any
+    runnable: Runnable,
+    *,
+    n_epochs: int = 0,
+    problem: Problem | None = None,
+    on_row: Callable[[VariantRow], None] | None = None,
+    **settings: Any,
 ) -> VariantSweep:
-    """The model as it is, and a copy with every batch norm taken out."""
+    """The model as it is, and a copy with every batch norm taken out; with epochs both also learn a problem: digits."""
     from traincast.measurement.sweeps.norm import without_batch_norm
 
+    if n_epochs and settings.get("optimizer") == "none":
+        raise InputError("Without an optimizer nothing is learned: name one, or leave the epochs out.")
     bare, n_replaced = without_batch_norm(runnable)
     if not n_replaced:
         raise InputError(f"{runnable.name} has no batch norm to leave out: there is nothing to compare.")
     attempts = {
-        "with batch norm": variant("with batch norm", runnable, **settings),
-        "without": variant("without", bare, **settings),
+        label: _learning(variant(label, own, **settings), own, n_epochs, problem, settings)
+        for label, own in (("with batch norm", runnable), ("without", bare))
     }
     return sweep_variants("norm", runnable, settings["batch_size"], attempts, on_row)
+
+
+def _learning(
+    attempt: Callable[[], VariantRow],
+    runnable: Runnable,
+    n_epochs: int,
+    problem: Problem | None,
+    settings: dict[str, Any],
+) -> Callable[[], VariantRow]:
+    """The same attempt, after which the variant learns: from the same weights, on the same batches."""
+    if not n_epochs:
+        return attempt
+
+    def both() -> VariantRow:
+        from traincast.measurement.failures import users_code
+        from traincast.measurement.sweeps.learning import find_learner, find_problem, learn
+
+        row = attempt()
+        learner = find_learner(runnable, problem or find_problem())
+        if learner.name != runnable.name:
+            return replace(row, reason=learner.remark)
+        how = {"batch_size": settings["batch_size"], "device": settings.get("device", "cpu")}
+        with users_code(f"Learning {row.label}"):
+            scores = tuple(learn(learner, settings.get("optimizer", "sgd"), n_epochs=n_epochs, **how))
+        return replace(row, epochs=scores)
+
+    return both
 
 
 def _tried(label: str, attempt: Callable[[], VariantRow]) -> VariantRow:

@@ -1,0 +1,116 @@
+"""`traincast course`: the questions that this project starts from, one command each."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from traincast.cli.output_files import page_file
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from traincast.api.course import CourseQuestion
+    from traincast.report.document import Document
+
+Name = Annotated[str, typer.Argument(metavar="[QUESTION]", help="Which question to run. Default: list them.")]
+Folder = Annotated[
+    Path, typer.Option("--out", metavar="FOLDER", help="Where its files are written, and its commands run.")
+]
+Page = Annotated[
+    Path | None,
+    typer.Option(
+        "--html", metavar="FILE", callback=page_file, help="The report. Default: QUESTION.html in that folder."
+    ),
+]
+
+
+def course(name: Name = "", out: Folder = Path("course"), html: Page = None) -> None:
+    """What did the course ask, and what is the answer? A tour: each question is a few commands with a report.
+
+    Examples: traincast course; traincast course paleo; traincast course optimus --out answers
+    """
+    from traincast.api.course import course_question, course_questions
+    from traincast.cli.show import show
+
+    if not name:
+        show(_listed(course_questions()), html=html)
+        return
+    question = course_question(name)
+    page = out / f"{name}.html" if html is None else html
+    page = page.resolve()
+    _run(question, out, page)
+
+
+def _listed(questions: Sequence[CourseQuestion]) -> Document:
+    from traincast.report.document import Document
+    from traincast.report.table import Column, Table
+
+    columns = (
+        Column(key="name", header="name", show="name"),
+        Column(key="part", header="part", show="name"),
+        Column(key="needs", header="needs", show="name"),
+        Column(key="title", header="question"),
+    )
+    return Document(
+        title="The course, question by question",
+        tables=(
+            Table(
+                title="Questions",
+                columns=columns,
+                rows=tuple((one.name, one.part, one.needs or None, one.title) for one in questions),
+            ),
+        ),
+        notes=(
+            "traincast course NAME runs one in the folder course/ and writes its report there.",
+            "A: assignment; B: report on Optimus; C: report on DataParallel; D: lab; E: practicum. docs/course.md has "
+            "the answers.",
+        ),
+    )
+
+
+def _run(question: CourseQuestion, folder: Path, page: Path) -> None:
+    from traincast.api.course import shown_command, words_of, write_course_files
+    from traincast.cli.app import app_for
+    from traincast.cli.show import SHOWN, write_files
+
+    write_course_files(folder)
+    shown: list[Document] = []
+    token = SHOWN.set(shown)
+    try:
+        with contextlib.chdir(folder):
+            for command in question.commands:
+                typer.echo(f"$ {shown_command(command)}")
+                words = words_of(command, Path())
+                app_for(words)(args=words, prog_name="traincast", standalone_mode=False)
+                typer.echo("")
+    finally:
+        SHOWN.reset(token)
+    typer.echo(question.remark)
+    write_files(_joined(question, shown), html=page)
+
+
+def _joined(question: CourseQuestion, shown: Sequence[Document]) -> Document:
+    """One page of all answers; the tables of each say which it is of."""
+    from traincast.api.course import shown_command
+    from traincast.report.document import Document
+
+    verdicts = [f"{one.title}: {one.verdict}" if len(shown) > 1 else one.verdict for one in shown if one.verdict]
+    tables = [
+        replace(table, title=f"{one.title}: {table.title}" if table.title else one.title)
+        for one in shown
+        for table in one.tables
+    ]
+    return Document(
+        title=question.title,
+        subtitle=f"Course, part {question.part}: {'; '.join(shown_command(one) for one in question.commands)}",
+        verdict=" ".join(verdicts),
+        tables=tuple(tables),
+        charts=tuple(chart for one in shown for chart in one.charts),
+        warnings=tuple(dict.fromkeys(text for one in shown for text in one.warnings)),
+        notes=(question.remark, *dict.fromkeys(text for one in shown for text in one.notes)),
+    )

@@ -6,7 +6,7 @@ from typing import Annotated, TypedDict
 from traincast.options.model import ModelOptions
 from traincast.options.option import Option
 from traincast.options.typed import COUNT
-from traincast.trace.settings import OPTIMIZERS, PRECISIONS, RECOMPUTE, STACKS
+from traincast.trace.settings import FORECAST_OPTIMIZERS, PRECISIONS, RECOMPUTE, STACKS
 
 BatchSize = Annotated[
     int,
@@ -35,8 +35,8 @@ Optimizer = Annotated[
     str | None,
     Option(
         label="Optimizer",
-        help="none, sgd, momentum, adam, adamw, ... Default: as captured (sgd for zoo models).",
-        choices=OPTIMIZERS,
+        help="none, sgd, momentum, adam, adamw, adamw-8bit, lion, ... Default: as captured (sgd for zoo models).",
+        choices=FORECAST_OPTIMIZERS,
         shows_default=False,
         job="training.optimizer",
     ),

@@ -13,6 +13,8 @@ from traincast.trace.adapter_text import find_adapter
 PRECISIONS = ("fp32", "tf32", "amp-fp16", "amp-bf16", "bf16")
 OPTIMIZERS = ("none", "sgd", "momentum", "nesterov", "adagrad", "adadelta", "rmsprop", "adam", "adamw")
 HALF_WEIGHTS = ("bf16",)  # precisions whose weights have 16 bits
+# What a step can also be asked about, and what is not run here.
+FORECAST_OPTIMIZERS = (*OPTIMIZERS, "adam-fused", "adamw-fused", "adamw-8bit", "adafactor", "lion", "muon")
 MODES = ("train", "inference")
 RECOMPUTE = ("none", "selective", "full", "reentrant")
 STACKS = ("torch", "torch-compile", "megatron")
@@ -38,7 +40,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_choice("precision", self.precision, PRECISIONS)
-        check_choice("optimizer", self.optimizer, OPTIMIZERS)
+        check_choice("optimizer", self.optimizer, FORECAST_OPTIMIZERS)
         check_choice("stack", self.stack, STACKS)
         if self.master_weights is not None and self.precision not in HALF_WEIGHTS:
             raise InputError(
@@ -73,7 +75,13 @@ class Settings:
     @property
     def fuses_update(self) -> bool:
         """Whether the whole update is one kernel, as in Megatron, instead of a few passes over all parameters."""
-        return self.stack == "megatron"
+        is_elementwise = self.update not in ("none", "adamw-8bit", "adafactor", "muon")
+        return self.optimizer.endswith("-fused") or (self.stack == "megatron" and is_elementwise)
+
+    @property
+    def update(self) -> str:
+        """The optimizer, however its ops are put together."""
+        return self.optimizer.removesuffix("-fused")
 
     @property
     def extras(self) -> tuple[str, ...]:

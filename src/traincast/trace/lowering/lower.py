@@ -19,7 +19,8 @@ from traincast.trace.lowering.fuse import fuse_update
 from traincast.trace.lowering.kernels import emit_kernel
 from traincast.trace.lowering.policy import POLICIES, PRECISION, TARGETS
 from traincast.trace.lowering.program import Program
-from traincast.trace.lowering.update import add_update
+from traincast.trace.lowering.update import Roles, add_update
+from traincast.trace.rewrite.blocks import block_paths
 from traincast.trace.rewrite.four_bit import DEQUANTIZE
 from traincast.trace.rewrite.training import as_trained
 from traincast.trace.settings import Settings, check_choice
@@ -325,6 +326,25 @@ class _Lowering:
                     wanted = FLOAT32 if tensor in self.widened else self._dtype(self.current[target])
                     self._gradient_as(op, tensor, wanted)
 
+    def _roles(self) -> Roles:
+        """Which parameters are matrices of blocks (of the whole model, where nothing repeats), and which are tables."""
+        blocks = block_paths(self.trace)
+        tables = {
+            int(self.graph.tensor_storage[self.inputs_of[op][0]])
+            for op in range(self.graph.n_ops)
+            if self.program.neutral_name[op] == "aten.embedding"
+        }
+        is_table = {each.tensor: self.storage_of[each.tensor] in tables for each in self.trace.parameters}
+        hidden = [
+            each.tensor
+            for each in self.trace.parameters
+            if self.program.neutral_rank[each.tensor] == 2
+            and not is_table[each.tensor]
+            and (not blocks or any(each.name.startswith(f"{path}.") for path in blocks))
+        ]
+        found = [tensor for tensor, is_one in is_table.items() if is_one]
+        return Roles(*(frozenset(self.current[tensor] for tensor in part) for part in (hidden, found)))
+
     def _finish_gradients(self) -> None:
         """Marks the gradients of the parameters and appends the optimizer."""
         pairs = []
@@ -339,7 +359,7 @@ class _Lowering:
             self.program.outlives_step.add(storage)
             pairs.append((weight, gradient))
         if self.trace.mode == "train":
-            add_update(self.program, self.settings, pairs, foreach=self.target == "cuda")
+            add_update(self.program, self.settings, pairs, self._roles(), foreach=self.target == "cuda")
 
 
 def _own_dtype(trace: Trace) -> int:

@@ -6,7 +6,7 @@ from typing import Annotated, TypedDict
 from traincast.options.model import ModelOptions
 from traincast.options.option import Option
 from traincast.options.typed import COUNT
-from traincast.trace.settings import FORECAST_OPTIMIZERS, PRECISIONS, RECOMPUTE, STACKS
+from traincast.trace.settings import FORECAST_OPTIMIZERS, FORECAST_PRECISIONS, RECOMPUTE, STACKS
 
 BatchSize = Annotated[
     int,
@@ -25,8 +25,8 @@ Precision = Annotated[
     str | None,
     Option(
         label="Precision",
-        help="fp32, tf32, amp-fp16, amp-bf16 or bf16. Default: as captured (fp32 for zoo models).",
-        choices=PRECISIONS,
+        help="fp32, tf32, amp-fp16, amp-bf16, bf16 or fp8. Default: as captured (fp32 for zoo models).",
+        choices=FORECAST_PRECISIONS,
         shows_default=False,
         job="training.precision",
     ),

@@ -15,6 +15,7 @@ from traincast.trace.dtypes import CODE, FLOAT16, FLOAT32, FLOAT64, FLOATS, prom
 from traincast.trace.graph import Graph, Phase, StorageKind
 from traincast.trace.kept import Kept
 from traincast.trace.kinds import OpKind, op_kinds
+from traincast.trace.lowering.eight_bit import Narrowing, eight_bit_products
 from traincast.trace.lowering.fuse import fuse_update
 from traincast.trace.lowering.kernels import emit_kernel
 from traincast.trace.lowering.policy import POLICIES, PRECISION, TARGETS
@@ -83,7 +84,10 @@ class _Lowering:
         self.inputs_of, self.outputs_of = self.graph.op_inputs.rows(), self.graph.op_outputs.rows()
         self.storage_of = self.graph.tensor_storage.tolist()
         self.neutral_dtype = self.graph.tensor_dtype.tolist()
+        self.narrowing = Narrowing(self.program, once=settings.stack == "megatron")
+        self.gradient_storages = {self.storage_of[gradient] for gradient in self.targets}
         self.own_dtype = _own_dtype(trace)
+        self.eight_bit = eight_bit_products(trace) if settings.precision == "fp8" else frozenset()
         # Gradients for fp32 masters are widened as soon as they are whole.
         self.widened = {each.gradient for each in trace.parameters} if settings.keeps_masters else set()
         calls = np.repeat(trace.op_call, self.graph.op_outputs.lengths).tolist()
@@ -191,6 +195,12 @@ class _Lowering:
         elif self._is_autocast(op):
             read = self._autocast(op, inputs, read)
         made = [self._output(op, position, tensor, inputs, read) for position, tensor in enumerate(outputs)]
+        if op in self.eight_bit:
+            of_gradient = [self.storage_of[tensor] in self.gradient_storages for tensor in inputs[-2:]]
+            read[-2:] = [
+                self.narrowing.of(op, tensor, is_gradient=is_one)
+                for tensor, is_one in zip(read[-2:], of_gradient, strict=True)
+            ]
         self.current.update(zip(outputs, made, strict=True))
         self._emit(op, read, made)
         if is_backward:

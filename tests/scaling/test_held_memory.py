@@ -1,11 +1,12 @@
 """Memory of one device of many."""
 
+import numpy as np
 import pytest
 
 import traincast as tc
-from traincast.memory.overhead import reported_bytes
 from traincast.scaling.held_memory import added_bytes, shares_of
 from traincast.scaling.strategy import find_strategy
+from traincast.trace.graph import StorageKind
 from traincast.trace.lowering.lower import lower
 from traincast.trace.settings import Settings
 
@@ -13,14 +14,13 @@ GRAPH = lower(tc.load_model("gpt2"), settings=Settings("fp32", "adam"))
 N_BYTES = 4 * 124_439_808
 
 
-def held(name, n=4, **options):
-    """Bytes of a device at one sample, where state makes the peak."""
-    shares = shares_of(find_strategy(name), n, **{"has_masters": False, "accumulates": True, **options})
-    return reported_bytes(GRAPH, 1, device=None, shares=shares) + added_bytes(find_strategy(name), GRAPH, n)
-
-
-def change(name, n=4):
-    return held(name, n) - held("dp", 1)
+def change(name, n=4, **options):
+    """Bytes of weights, gradients and states that a device has beyond those of a device alone."""
+    shares = shares_of(find_strategy(name), n, **{"has_masters": False, "accumulates": False, **options})
+    is_state = np.isin(GRAPH.storage_kind, [StorageKind.WEIGHT, StorageKind.GRADIENT, StorageKind.OPTIMIZER_STATE])
+    sizes = GRAPH.storage_bytes(np.array([1]))[0]
+    kept = (sizes * (shares.of(GRAPH) - 1))[is_state].sum()
+    return kept + added_bytes(find_strategy(name), GRAPH, n)
 
 
 def test_buckets_are_a_second_copy_of_the_gradients():
@@ -34,13 +34,10 @@ def test_servers_hold_the_state_of_the_optimizer():
 
 @pytest.mark.parametrize(("name", "n_copies"), [("zero1", 2), ("zero2", 3), ("fsdp", 4)])
 def test_each_stage_shards_more(name, n_copies):
-    """Adam keeps two numbers a parameter; the third stage adds two gathered units, of which the embedding is one."""
-    gathered = 2 * max(4 * 50_257 * 768, 0)
-    saved = n_copies * N_BYTES * 3 / 4
-    if name == "fsdp":
-        assert -saved + gathered <= change(name) < -saved + 2.2 * gathered
-    else:
-        assert change(name) == pytest.approx(-saved, rel=1e-3)
+    """Adam keeps two numbers a parameter; the third stage adds the table and two of twelve blocks, gathered."""
+    table, block = 4 * 50_257 * 768, (N_BYTES - 4 * 50_257 * 768) / 12
+    gathered = table + 2 * block if name == "fsdp" else 0
+    assert change(name) == pytest.approx(-n_copies * N_BYTES * 3 / 4 + gathered, rel=1e-3)
 
 
 def test_more_devices_hold_less_each():

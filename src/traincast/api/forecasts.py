@@ -38,11 +38,11 @@ def forecast(model: o.Model, on: o.Place, batch_size: o.BatchSize, **options: Un
     (`context_kind` "ring" or "ulysses"). A price is per device. None for precision
     and optimizer: as captured (zoo: fp32, sgd). `method` is "traincast", "roofline", "paleo" (with `ppp`, the fraction
     of the peaks that it reaches) or "layerwise" (with `layer_weights` those of your own benchmarks). `host` dispatches
-    the ops: "torch-eager" (the default), "tf1-session", "tf2-keras" or "this-machine". `input_samples_per_s` is what the data loader can deliver. `devices`
-    is a file with devices of your own. `region` or `grid_g_per_kwh`, and `pue`, are for CO2; without them the region of
-    the machine's price counts. `curve` is the log of an earlier run of the same model and data, `target` what its
-    `metric` is to reach. `mode="inference"` is forward passes of the trained model, without loss, backward pass and
-    update. `n_classes`, `image_size`, `seqlen` and `head` are those of `load_model`.
+    the ops: "torch-eager" (the default), "tf1-session", "tf2-keras" or "this-machine". `input_samples_per_s` is what
+    the data loader can deliver. `devices` is a file with devices of your own. `region` or `grid_g_per_kwh`, and `pue`,
+    are for CO2; without them the region of the machine's price counts. `curve` is the log of an earlier run of the same
+    model and data, `target` what its `metric` is to reach. `mode="inference"` is forward passes of the trained model,
+    without loss, backward pass and update. `n_classes`, `image_size`, `seqlen` and `head` are those of `load_model`.
     """
     from traincast.forecasting.sweep import forecast_step
 

@@ -125,11 +125,11 @@ def _names(given: str | Sequence[str] | None) -> tuple[str, ...]:
 
 
 def _precisions(given: str | Sequence[str] | None) -> tuple[str, ...]:
-    from traincast.trace.settings import PRECISIONS, check_choice
+    from traincast.trace.settings import FORECAST_PRECISIONS, check_choice
 
     names = _names(given)
     for name in names:
-        check_choice("precision", name, PRECISIONS)
+        check_choice("precision", name, FORECAST_PRECISIONS)
     return names
 
 

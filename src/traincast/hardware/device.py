@@ -10,7 +10,7 @@ from traincast.errors import InputError
 
 # An accelerator is what neither CUDA nor ROCm runs on (TPU, Trainium, Gaudi, Apple): nothing like it was measured.
 Kind = Literal["gpu", "cpu", "accelerator"]
-Units = Literal["fp32", "tf32", "fp16", "bf16"]
+Units = Literal["fp32", "tf32", "fp16", "bf16", "fp8"]
 
 # Which matrix units a precision asks for.
 _UNITS: dict[str, Units] = {
@@ -19,6 +19,7 @@ _UNITS: dict[str, Units] = {
     "amp-fp16": "fp16",
     "amp-bf16": "bf16",
     "bf16": "bf16",
+    "fp8": "fp8",
 }
 PRECISIONS: tuple[str, ...] = tuple(_UNITS)
 
@@ -155,6 +156,8 @@ class Device:
         rate = self._rate(asked)
         if rate > 0:
             return Peak(flop_per_s=rate, asked=asked, used=asked)
+        if asked == "fp8":
+            raise InputError(f"{self.name} has no fp8 units: choose precision bf16, or a GPU of Ada, Hopper or later.")
         return Peak(flop_per_s=self._rate("fp32"), asked=asked, used="fp32")
 
     def peak_flop_per_s(self, precision: str) -> float:
@@ -172,6 +175,7 @@ class Device:
             "tf32": self.tf32_flop_per_s,
             "fp16": self.fp16_flop_per_s,
             "bf16": self.bf16_flop_per_s,
+            "fp8": self.fp8_flop_per_s,
         }
         rate = rates[units]
         if rate is None:

@@ -42,6 +42,8 @@ class Paleo:
             raise InputError(f"PPP is the fraction of the peaks that is reached: above 0, at most 1, not {self.ppp}.")
 
     def op_times(self, graph: Graph, device: Device, batch_sizes: Ints, *, precision: str) -> OpTimes:
+        if precision == "fp8":
+            raise InputError("Method 'paleo' knows no fp8: choose precision bf16, or the method traincast.")
         costs = op_costs(graph, batch_sizes)
         reached = np.where(graph.op_phase == Phase.OPTIMIZER, 1.0, self.ppp)
         compute_s = costs.flop / device.peak_flop_per_s(precision) / reached

@@ -6,7 +6,7 @@ from typing import Annotated, TypedDict
 from traincast.options.model import ModelOptions
 from traincast.options.option import Option
 from traincast.options.typed import COUNT
-from traincast.trace.settings import COMPILE_MODES, MODES, OPTIMIZERS, PRECISIONS, RECOMPUTE, STACKS
+from traincast.trace.settings import COMPILE_MODES, FORECAST_OPTIMIZERS, FORECAST_PRECISIONS, MODES, RECOMPUTE, STACKS
 
 BatchSize = Annotated[
     int,
@@ -24,8 +24,8 @@ Precision = Annotated[
     str | None,
     Option(
         label="Precision",
-        help="fp32, tf32, amp-fp16, amp-bf16 or bf16. Default: as captured (fp32 for zoo models).",
-        choices=PRECISIONS,
+        help="fp32, tf32, amp-fp16, amp-bf16, bf16 or fp8. Default: as captured (fp32 for zoo models).",
+        choices=FORECAST_PRECISIONS,
         job="training.precision",
     ),
 ]
@@ -33,8 +33,8 @@ Optimizer = Annotated[
     str | None,
     Option(
         label="Optimizer",
-        help="none, sgd, momentum, adam, adamw, ... Default: as captured (sgd for zoo models).",
-        choices=OPTIMIZERS,
+        help="none, sgd, momentum, adam, adamw, adamw-8bit, lion, ... Default: as captured (sgd for zoo models).",
+        choices=FORECAST_OPTIMIZERS,
         job="training.optimizer",
     ),
 ]

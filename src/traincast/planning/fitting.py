@@ -76,7 +76,7 @@ class Fitting:
 
     def _constant(self, graph: Graph, device: Device) -> int:
         """What this device adds to that: the same at every size."""
-        key = (graph, device.arch)
+        key = (graph, device.name)
         if key not in self._constants:
             own, usual = (overhead_of(graph, 1, device=one).total_bytes for one in (device, _usual(device)))
             self._constants[key] = own - usual

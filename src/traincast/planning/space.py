@@ -17,7 +17,7 @@ from traincast.hardware.machines import Machine
 from traincast.kernels.method import Method
 from traincast.scaling.strategy import DDP, Strategy
 from traincast.trace.check import check_batch_size
-from traincast.trace.settings import Settings
+from traincast.trace.settings import FORECAST_PRECISIONS, Settings
 from traincast.trace.trace import Trace
 
 MOST_PASSES = 1024
@@ -161,7 +161,7 @@ def _is_known(device: Device, precision: str) -> bool:
     try:
         device.peak(precision)
     except InputError:
-        if precision not in ("fp32", "tf32", "amp-fp16", "amp-bf16", "bf16"):
+        if precision not in FORECAST_PRECISIONS:
             raise
         return False
     return True

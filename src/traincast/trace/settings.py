@@ -13,7 +13,10 @@ from traincast.trace.adapter_text import find_adapter
 PRECISIONS = ("fp32", "tf32", "amp-fp16", "amp-bf16", "bf16")
 COMPILE_MODES = ("default", "reduce-overhead", "max-autotune")  # of torch.compile
 OPTIMIZERS = ("none", "sgd", "momentum", "nesterov", "adagrad", "adadelta", "rmsprop", "adam", "adamw")
-HALF_WEIGHTS = ("bf16",)  # precisions whose weights have 16 bits
+HALF_WEIGHTS = ("bf16", "fp8")  # precisions whose weights have 16 bits
+# What a step can also be asked about, and what is not run here.
+FORECAST_PRECISIONS = (*PRECISIONS, "fp8")
+FORECAST_OPTIMIZERS = (*OPTIMIZERS, "adam-fused", "adamw-fused", "adamw-8bit", "adafactor", "lion", "muon")
 MODES = ("train", "inference")
 RECOMPUTE = ("none", "selective", "full", "reentrant")
 STACKS = ("torch", "torch-compile", "megatron")
@@ -38,8 +41,8 @@ class Settings:
     adapter: str | None = None  # "lora:16" | "lora:16:q,v" | "qlora:16"
 
     def __post_init__(self) -> None:
-        check_choice("precision", self.precision, PRECISIONS)
-        check_choice("optimizer", self.optimizer, OPTIMIZERS)
+        check_choice("precision", self.precision, FORECAST_PRECISIONS)
+        check_choice("optimizer", self.optimizer, FORECAST_OPTIMIZERS)
         check_choice("stack", self.stack, STACKS)
         if self.master_weights is not None and self.precision not in HALF_WEIGHTS:
             raise InputError(
@@ -74,7 +77,13 @@ class Settings:
     @property
     def fuses_update(self) -> bool:
         """Whether the whole update is one kernel, as in Megatron, instead of a few passes over all parameters."""
-        return self.stack == "megatron"
+        is_elementwise = self.update not in ("none", "adamw-8bit", "adafactor", "muon")
+        return self.optimizer.endswith("-fused") or (self.stack == "megatron" and is_elementwise)
+
+    @property
+    def update(self) -> str:
+        """The optimizer, however its ops are put together."""
+        return self.optimizer.removesuffix("-fused")
 
     @property
     def extras(self) -> tuple[str, ...]:

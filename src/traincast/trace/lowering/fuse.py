@@ -81,4 +81,5 @@ def _lifetimes(graph: Graph, reads: Ragged, writes: Ragged) -> tuple[Ints, Ints]
         np.maximum.at(last, storage, kernel)
     alloc = np.where(graph.storage_alloc < 0, -1, first)
     free = np.where(graph.storage_free == graph.n_ops, n_kernels, last + 1)
-    return alloc, np.maximum(free, alloc + 1)
+    is_untouched = (last < 0) & (alloc >= 0)
+    return alloc, np.where(is_untouched, alloc, np.maximum(free, alloc + 1))

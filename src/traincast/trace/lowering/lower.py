@@ -17,11 +17,13 @@ from traincast.trace.folding.folded import fold_of
 from traincast.trace.graph import Graph, Phase, StorageKind
 from traincast.trace.kept import Kept
 from traincast.trace.kinds import OpKind, op_kinds
+from traincast.trace.lowering.eight_bit import Narrowing, eight_bit_products
 from traincast.trace.lowering.fuse import fuse_update
 from traincast.trace.lowering.kernels import emit_kernel
 from traincast.trace.lowering.policy import POLICIES, PRECISION, TARGETS
 from traincast.trace.lowering.program import Program
-from traincast.trace.lowering.update import add_update
+from traincast.trace.lowering.update import Roles, add_update
+from traincast.trace.rewrite.blocks import block_paths
 from traincast.trace.rewrite.four_bit import DEQUANTIZE
 from traincast.trace.rewrite.training import as_trained
 from traincast.trace.settings import Settings, check_choice
@@ -94,7 +96,10 @@ class _Lowering:
         self.inputs_of, self.outputs_of = self.graph.op_inputs.rows(), self.graph.op_outputs.rows()
         self.storage_of = self.graph.tensor_storage.tolist()
         self.neutral_dtype = self.graph.tensor_dtype.tolist()
+        self.narrowing = Narrowing(self.program, once=settings.stack == "megatron")
+        self.gradient_storages = {self.storage_of[gradient] for gradient in self.targets}
         self.own_dtype = _own_dtype(trace)
+        self.eight_bit = eight_bit_products(trace) if settings.precision == "fp8" else frozenset()
         # Gradients for fp32 masters are widened as soon as they are whole.
         self.widened = {each.gradient for each in trace.parameters} if settings.keeps_masters else set()
         calls = np.repeat(trace.op_call, self.graph.op_outputs.lengths).tolist()
@@ -202,6 +207,12 @@ class _Lowering:
         elif self._is_autocast(op):
             read = self._autocast(op, inputs, read)
         made = [self._output(op, position, tensor, inputs, read) for position, tensor in enumerate(outputs)]
+        if op in self.eight_bit:
+            of_gradient = [self.storage_of[tensor] in self.gradient_storages for tensor in inputs[-2:]]
+            read[-2:] = [
+                self.narrowing.of(op, tensor, is_gradient=is_one)
+                for tensor, is_one in zip(read[-2:], of_gradient, strict=True)
+            ]
         self.current.update(zip(outputs, made, strict=True))
         self._emit(op, read, made)
         if is_backward:
@@ -337,6 +348,25 @@ class _Lowering:
                     wanted = FLOAT32 if tensor in self.widened else self._dtype(self.current[target])
                     self._gradient_as(op, tensor, wanted)
 
+    def _roles(self) -> Roles:
+        """Which parameters are matrices of blocks (of the whole model, where nothing repeats), and which are tables."""
+        blocks = block_paths(self.trace)
+        tables = {
+            int(self.graph.tensor_storage[self.inputs_of[op][0]])
+            for op in range(self.graph.n_ops)
+            if self.program.neutral_name[op] == "aten.embedding"
+        }
+        is_table = {each.tensor: self.storage_of[each.tensor] in tables for each in self.trace.parameters}
+        hidden = [
+            each.tensor
+            for each in self.trace.parameters
+            if self.program.neutral_rank[each.tensor] == 2
+            and not is_table[each.tensor]
+            and (not blocks or any(each.name.startswith(f"{path}.") for path in blocks))
+        ]
+        found = [tensor for tensor, is_one in is_table.items() if is_one]
+        return Roles(*(frozenset(self.current[tensor] for tensor in part) for part in (hidden, found)))
+
     def _finish_gradients(self) -> None:
         """Marks the gradients of the parameters and appends the optimizer."""
         pairs = []
@@ -351,7 +381,7 @@ class _Lowering:
             self.program.outlives_step.add(storage)
             pairs.append((weight, gradient))
         if self.trace.mode == "train":
-            add_update(self.program, self.settings, pairs, foreach=self.target == "cuda")
+            add_update(self.program, self.settings, pairs, self._roles(), foreach=self.target == "cuda")
 
 
 def _own_dtype(trace: Trace) -> int:

@@ -55,6 +55,7 @@ RECIPES = {
     "rmsprop": _recipe("s", True, "s mul_ s; s addcmul_ s g; t sqrt s; t add_ t; p addcdiv_ p g t"),
     "adam": _recipe("mv", True, _ADAM, _ADAM_FOREACH),
     "adamw": _recipe("mv", True, f"p mul_ p; {_ADAM}", f"p mul_ p; {_ADAM_FOREACH}"),
+    "lion": _recipe("m", False, "p mul_ p; t lerp m g; t sign_ t; p add_ p t; m lerp_ m g"),
 }  # fmt: skip
 
 

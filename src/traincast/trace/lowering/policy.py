@@ -25,6 +25,7 @@ PRECISION = {
     "amp-fp16": Precision(FLOAT32, FLOAT16),
     "amp-bf16": Precision(FLOAT32, BFLOAT16),
     "bf16": Precision(BFLOAT16, None),
+    "fp8": Precision(BFLOAT16, None),  # but the products of linear layers in blocks: see eight_bit.py
 }
 
 

@@ -2,29 +2,65 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from traincast.trace.dtypes import FLOAT32
 from traincast.trace.graph import Phase, StorageKind
+from traincast.trace.lowering.large_optimizers import add_adafactor, add_eight_bit, add_muon
 from traincast.trace.lowering.optimizers import add_optimizer
 from traincast.trace.lowering.program import SCALAR, Program
 from traincast.trace.settings import Settings
 
 
-def add_update(program: Program, settings: Settings, pairs: list[tuple[int, int]], *, foreach: bool) -> None:
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """Parameters (lowered tensors) that some optimizers treat apart: matrices inside blocks, and embedding tables."""
+
+    hidden: frozenset[int] = frozenset()
+    tables: frozenset[int] = frozenset()
+
+
+def add_update(
+    program: Program, settings: Settings, pairs: list[tuple[int, int]], roles: Roles, *, foreach: bool
+) -> None:
     """Appends what follows backward for (parameter, gradient) pairs of lowered tensors."""
     if settings.optimizer == "none" or not pairs:
         return
     if settings.clip_gradients:
         pairs = _clipped(program, pairs, foreach=foreach)
     if not settings.keeps_masters:
-        add_optimizer(program, settings.optimizer, pairs, foreach=foreach)
+        _add_optimizer(program, settings.update, pairs, roles, foreach=foreach)
         return
-    masters = [(_master(program, weight), gradient) for weight, gradient in pairs]
-    add_optimizer(program, settings.optimizer, masters, foreach=foreach)
+    master = {weight: _master(program, weight) for weight, _ in pairs}
+    of_masters = Roles(
+        *(frozenset(master[one] for one in part if one in master) for part in (roles.hidden, roles.tables))
+    )
+    masters = [(master[weight], gradient) for weight, gradient in pairs]
+    _add_optimizer(program, settings.update, masters, of_masters, foreach=foreach)
     groups = [list(range(len(pairs)))] if foreach else [[place] for place in range(len(pairs))]
     for group in groups:
         weights, sources = [pairs[place][0] for place in group], [masters[place][0] for place in group]
         name = "aten._foreach_copy_" if foreach else "aten.copy_"
         _emit(program, name, [*weights, *sources], [program.again(weight) for weight in weights])
+
+
+def _add_optimizer(
+    program: Program, optimizer: str, pairs: list[tuple[int, int]], roles: Roles, *, foreach: bool
+) -> None:
+    if optimizer == "muon":
+        others = [pair for pair in pairs if pair[0] not in roles.hidden]
+        add_optimizer(program, "adamw", others, foreach=foreach)
+        for weight, gradient in pairs:
+            if weight in roles.hidden:
+                add_muon(program, weight, gradient)
+    elif optimizer == "adamw-8bit":
+        for weight, gradient in pairs:
+            add_eight_bit(program, weight, gradient, is_table=weight in roles.tables)
+    elif optimizer == "adafactor":
+        for weight, gradient in pairs:
+            add_adafactor(program, weight, gradient)
+    else:
+        add_optimizer(program, optimizer, pairs, foreach=foreach)
 
 
 def _master(program: Program, weight: int) -> int:

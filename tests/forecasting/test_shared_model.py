@@ -77,7 +77,7 @@ def test_memory_falls_with_every_further_device_of_a_replica(gpt2, axis):
         ({"pipeline_parallel": 1.5}, "pipeline_parallel cannot be 1.5"),
         (
             {"tensor_parallel": 3},
-            "tensor_parallel 3 x pipeline_parallel 1 = 3 devices a replica, which does not divide 8",
+            "tensor_parallel 3 x pipeline_parallel 1 = 3 devices per replica, which does not divide 8",
         ),
         ({"on": "T4", "tensor_parallel": 2}, "which does not divide 1"),
         ({"on": "4x2xT4@50Gb/s", "tensor_parallel": 4}, "tensor_parallel 4 needs groups inside a node"),

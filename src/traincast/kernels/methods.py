@@ -13,7 +13,7 @@ def make_method(name: str, *, layout: str = "nchw", ppp: float | None = None) ->
     """A method with its settings; a setting that the method has no use for is refused, not ignored."""
     check_choice("method", name, METHODS)
     if ppp is not None and name != "paleo":
-        raise InputError(f"PPP is a setting of the method paleo and means nothing to {name}: leave it out.")
+        raise InputError(f"PPP is a setting of the method paleo and has no effect with {name}: leave it out.")
     if name != "traincast" and layout != "nchw":
         raise InputError(f"The method {name} does not tell layouts apart: leave {layout} out, or use traincast.")
     if name == "roofline":

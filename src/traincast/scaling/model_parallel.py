@@ -65,13 +65,15 @@ def check_devices(split: ModelSplit, cluster: Cluster | None) -> None:
     n_devices = 1 if cluster is None else cluster.n_devices
     if n_devices % split.n_devices:
         raise InputError(
-            f"tensor_parallel {split.tensor} x pipeline_parallel {split.pipeline} = {split.n_devices} devices a "
-            f"replica, which does not divide {n_devices:,}: choose a number of devices that {split.n_devices} divides."
+            f"tensor_parallel {split.tensor} x pipeline_parallel {split.pipeline} = {split.n_devices} devices per "
+            f"replica, which does not divide {n_devices:,}: choose a number of devices that {split.n_devices} "
+            "divides."
         )
     if cluster is not None and any(n % split.tensor for n in cluster.placement):
         raise InputError(
-            f"tensor_parallel {split.tensor} needs groups inside a node, and {cluster.name} has nodes of "
-            f"{', '.join(str(n) for n in dict.fromkeys(cluster.placement))} devices: choose a number that divides them."
+            f"tensor_parallel {split.tensor} needs its groups inside a node, but {cluster.name} has nodes of "
+            f"{', '.join(str(n) for n in dict.fromkeys(cluster.placement))} devices: choose a number that divides "
+            "them."
         )
 
 
@@ -80,12 +82,12 @@ def check_model(split: ModelSplit, graph: Graph, model: str) -> None:
     n_blocks = len(attention_outputs(graph))
     if not n_blocks:
         raise InputError(
-            f"Tensor and pipeline parallelism are for transformers, and {model} has no attention: leave "
+            f"Tensor and pipeline parallelism apply to transformers, but {model} has no attention: leave "
             "tensor_parallel and pipeline_parallel at 1."
         )
     if split.pipeline > n_blocks:
         raise InputError(
-            f"pipeline_parallel {split.pipeline} leaves stages without a block: {model} has {n_blocks} blocks."
+            f"pipeline_parallel {split.pipeline} leaves some stages without a block: {model} has {n_blocks} blocks."
         )
 
 

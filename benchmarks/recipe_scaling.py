@@ -176,7 +176,7 @@ image as large ones, and calls communication what they are slower. Differences b
 
 BANDWIDTH = """## 3. Bandwidth
 
-A ring sends 2(N-1)/N of the gradient from each device, once a step; over the seconds of communication that is a rate.
+A ring sends 2(N-1)/N of the gradient from each device, once per step; over the seconds of communication that is a rate.
 The link is what one message of 16 MiB reached in the same run (`--link` names another). *Reduced alone* is the gradient
 with nothing beside it: small buckets wait for latency. *Measured* and *assumed* divide by the seconds of table 2, in
 which processes also wait for each other: a low share says that the wire is not what is waited for."""

@@ -83,7 +83,7 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(capsys, arguments, words):
 def test_this_machine_is_known_once_it_was_calibrated(capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("TRAINCAST_HOME", str(tmp_path))
     assert run(["memory", "mnist_cnn", "--on", "this-machine"]) == 2
-    assert "This machine was not calibrated: run 'traincast calibrate' first" in capsys.readouterr().err
+    assert "This machine has not been calibrated: run 'traincast calibrate' first" in capsys.readouterr().err
     (tmp_path / "this-machine.toml").write_text(
         '[[device]]\nname = "this-machine"\nkind = "cpu"\nmemory_gib = 8\nmemory_gb_per_s = 20\n'
         'fp32_tflop_per_s = 0.1\nsource = "measured"\n'

@@ -218,12 +218,12 @@ def test_optimus_fits_the_speeds_of_a_file(capsys, tmp_path):
         (["resnet18", "--on", "T4", "--compare", "none.csv"], "'none.csv' cannot be read: No such file"),
         (["resnet18", "--on", "T4", "--workers", "3"], "--workers belongs to --optimus"),
         (["--measured", "none.csv"], "'none.csv' cannot be read: No such file"),
-        (["--measured", "none.csv", "--on", "T4"], "--on means nothing to --measured"),
+        (["--measured", "none.csv", "--on", "T4"], "--on has no effect with --measured"),
         (["--measured", "a.csv", "--optimus", "paper-async"], "two questions"),
-        (["resnet18", "--optimus", "paper-async"], "The model 'resnet18' means nothing to --optimus"),
+        (["resnet18", "--optimus", "paper-async"], "The model 'resnet18' has no effect with --optimus"),
         (["--optimus", "paper-sync"], "paper-sync needs the global batch"),
         (["--optimus", "paper-async", "--batch", "8"], "The async form has no batch size"),
-        (["--optimus", "papers"], "--optimus is paper-sync, paper-async or a CSV file"),
+        (["--optimus", "papers"], "The speeds are paper-sync, paper-async or a CSV file"),
         (["--optimus", "paper-async", "--steps", "0"], "--steps cannot be 0"),
         (["--optimus", "paper-async", "--servers", "two"], "--servers 'two' is not a list"),
     ],
@@ -248,5 +248,5 @@ def test_measured_bytes_need_a_model(capsys, tmp_path):
 def test_a_batch_without_a_row_on_one_gpu_is_left_out_and_said(capsys, tmp_path):
     file = file_of(tmp_path, EPOCHS + "8192,2,14\n8192,4,13\n")
     out = told(capsys, "--measured", str(file), "--parameters", "11173962", "--samples", "50000")
-    assert "Warning: Batch 8192 has no row on one device to compare with and is left out." in out
+    assert "Warning: Batch 8192 has no single-device row to compare with and is left out." in out
     assert not any(line.strip().startswith("8192 ") for line in out.splitlines())

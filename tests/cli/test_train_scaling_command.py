@@ -148,7 +148,7 @@ def test_mistakes_are_one_sentence_and_leave_nothing_behind(capsys, tmp_path, ar
 
 @pytest.mark.skipif(n_usable_cores() < 2, reason="one process on one core is always forecast")
 def test_where_no_run_can_be_forecast_there_is_no_total(capsys):
-    """This machine was not calibrated with two processes."""
+    """This machine has not been calibrated with two processes."""
     assert run([*ASKED, "--forecast-only", "--json"]) == 0
     forecast = json.loads(capsys.readouterr().out)["forecast"]
     assert (forecast["cells"], forecast["total_s"], forecast["peak_memory_bytes"]) == ([], None, None)

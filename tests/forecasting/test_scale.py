@@ -216,7 +216,7 @@ def test_parts_of_many_devices_fill_one_node_after_the_other():
         ({"strategy": "fsdp", "algorithm": "ring"}, "the strategy 'fsdp' does not use one"),
         ({"strategy": "dp", "algorithm": "ring"}, "the strategy 'dp' does not use one"),
         ({"algorithm": "rign"}, "No algorithm named 'rign'. Close names: ring"),
-        ({"on": "2x4xT4@50Gb/s", "algorithm": "tree"}, "'tree' is known inside one node only"),
+        ({"on": "2x4xT4@50Gb/s", "algorithm": "tree"}, "'tree' works inside a single node only"),
         ({"on": "2x4xT4@50Gb/s", "strategy": "dp"}, "cannot span 2 nodes"),
     ],
 )

@@ -105,7 +105,7 @@ def test_an_unknown_name_is_answered_with_close_ones_and_what_to_do():
         find_device("A100-SXM3-80GB")
     message = str(caught.value)
     assert message.startswith("No device named 'A100-SXM3-80GB'. Close names: A100-SXM4-80GB")
-    assert message.endswith("'traincast devices' lists all 86; --devices FILE adds your own.")
+    assert message.endswith("'traincast devices' lists all 86; add your own in a device file.")
 
 
 @given(device=st.sampled_from(DEVICES), data=st.data())

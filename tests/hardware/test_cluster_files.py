@@ -124,9 +124,9 @@ def test_a_file_that_cannot_be_right_is_explained_in_one_sentence(write, text, w
 def test_files_that_are_no_toml_at_all(write, tmp_path):
     with pytest.raises(FileFormatError, match="' is not TOML: "):
         read_cluster_file(write("device ="))
-    with pytest.raises(FileFormatError, match="' is not TOML: It nests too deep"):
+    with pytest.raises(FileFormatError, match="' is not TOML: it is nested too deeply"):
         read_cluster_file(write("device = " + "[" * 5000))
-    with pytest.raises(FileFormatError, match="' is not TOML: It holds a whole number of thousands of digits"):
+    with pytest.raises(FileFormatError, match="' is not TOML: it has a whole number of thousands of digits"):
         read_cluster_file(write("n_nodes = " + "9" * 5000))
     with pytest.raises(FileFormatError, match=r"' is not UTF-8 text\.$"):
         read_cluster_file(write(b"\xff\xfe\x00"))

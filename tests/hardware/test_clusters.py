@@ -63,7 +63,7 @@ def test_more_devices_than_a_node_holds_are_nodes_of_eight_on_a_link_that_is_tol
     assert cluster.placement == (8,) * n_nodes
     assert cluster.between.name == link
     assert cluster.between.bytes_per_s == gbit_per_s * 1e9 / 8
-    assert f"'{text}' is taken for {n_nodes} nodes of 8 devices, joined by {link} " in cluster.assumption
+    assert f"'{text}' is read as {n_nodes} nodes of 8 devices, joined by {link} " in cluster.assumption
     written = cluster.assumption.split("as in '")[1].split("'")[0]
     same = find_cluster(written)
     assert (same.placement, same.inside, same.assumption) == (cluster.placement, cluster.inside, "")
@@ -147,13 +147,13 @@ WHOLE = "should be a whole number from 1 to 1,000,000, not"
         ),
         (
             "4xT4@50Gb/s",
-            "'4xT4@50Gb/s' is one node, and @ names the link between nodes: write nodes x devices a node, "
-            "as in '2x4xT4@50 Gb/s'.",
+            "'4xT4@50Gb/s' is one node, and @ names the link between nodes: write nodes x devices per node, as in "
+            "'2x4xT4@50 Gb/s'.",
         ),
         (
             "T4@50Gb/s",
-            "'T4@50Gb/s' is one node, and @ names the link between nodes: write nodes x devices a node, "
-            "as in '2x1xT4@50 Gb/s'.",
+            "'T4@50Gb/s' is one node, and @ names the link between nodes: write nodes x devices per node, as in "
+            "'2x1xT4@50 Gb/s'.",
         ),
         ("0xT4", f"'0xT4': the number of devices {WHOLE} 0."),
         ("-4xT4", f"'-4xT4': the number of devices {WHOLE} -4."),
@@ -163,7 +163,7 @@ WHOLE = "should be a whole number from 1 to 1,000,000, not"
         ("0xp3.16xlarge", f"'0xp3.16xlarge': the number of nodes {WHOLE} 0."),
         ("0 of T4", f"'0 of T4': the number of devices {WHOLE} 0."),
         ("9000000xT4", f"'9000000xT4': the number of devices {WHOLE} 9000000."),
-        ("2x3x4xT4", "'2x3x4xT4' has 3 numbers: write nodes x devices a node, as in '2x4xT4@50Gb/s'."),
+        ("2x3x4xT4", "'2x3x4xT4' has 3 numbers: write nodes x devices per node, as in '2x4xT4@50Gb/s'."),
         ("", "'' names no device: write 'T4', '4xT4' or '2x4xT4@50Gb/s'."),
         ("4x", "'4x' names no device: write 'T4', '4xT4' or '2x4xT4@50Gb/s'."),
         ("@50Gb/s", "'@50Gb/s' names no device: write 'T4', '4xT4' or '2x4xT4@50Gb/s'."),
@@ -187,7 +187,7 @@ def test_words_that_mean_no_cluster(text, sentence):
     assert str(caught.value) == sentence
 
 
-ENDING = "'traincast devices' lists all 86 devices; --devices FILE adds your own."
+ENDING = "'traincast devices' lists all 86 devices; add your own in a device file."
 
 
 @pytest.mark.parametrize(

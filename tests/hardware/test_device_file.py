@@ -87,7 +87,7 @@ def test_a_bad_csv_row_is_named_with_its_column(write, rows, words):
         ('[[devices]]\nname = "x"', "should hold [[device]] tables and nothing else."),
         ("device = 3", "should hold [[device]] tables and nothing else."),
         ("[[device]\n", "is not TOML:"),
-        (TOML + "tdp_w = " + "[" * 5000, "is not TOML: It nests too deep."),
+        (TOML + "tdp_w = " + "[" * 5000, "is not TOML: it is nested too deeply."),
         ("", "holds no devices."),
     ],
 )

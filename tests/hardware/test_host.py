@@ -72,7 +72,7 @@ def test_without_the_variable_the_profile_is_in_the_users_configuration(tmp_path
     ("text", "words"),
     [
         ("forward_dispatch_s =", "is not TOML"),
-        ("forward_dispatch_s = " + "[" * 5000, "is not TOML: It nests too deep"),
+        ("forward_dispatch_s = " + "[" * 5000, "is not TOML: it is nested too deeply"),
         (PROFILE + "\nbackward_s = 1", "unknown field 'backward_s'"),
         (PROFILE.replace("call_s = 0", ""), "call_s is missing"),
         (PROFILE.replace("call_s = 0", "call_s = 'fast'"), "call_s 'fast' is not a number"),

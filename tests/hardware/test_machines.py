@@ -165,7 +165,7 @@ def test_a_question_about_one_device_takes_a_machine_that_has_one():
     with pytest.raises(InputError) as caught:
         find_single_device("8x_H200-SXM_SECURE")
     assert str(caught.value) == (
-        "'8x_H200-SXM_SECURE' has 8 devices, and this is a question about one: name 'H200-SXM'."
+        "'8x_H200-SXM_SECURE' has 8 devices, but this question is about a single one: name 'H200-SXM'."
     )
 
 
@@ -176,5 +176,5 @@ def test_every_column_is_explained_beside_the_table():
 
 
 def test_several_devices_are_none_for_a_question_about_one():
-    with pytest.raises(InputError, match="'8xT4' is 8 devices, and this is a question about one: name 'T4'"):
+    with pytest.raises(InputError, match="'8xT4' is 8 devices, but this question is about a single one: name 'T4'"):
         find_single_device("8xT4")

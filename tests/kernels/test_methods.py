@@ -118,7 +118,7 @@ def test_settings_go_to_the_method_that_has_them():
     ("name", "options", "words"),
     [
         ("palio", {}, "method 'palio' is not known. Close names: paleo."),
-        ("traincast", {"ppp": 0.5}, "PPP is a setting of the method paleo and means nothing to traincast"),
+        ("traincast", {"ppp": 0.5}, "PPP is a setting of the method paleo and has no effect with traincast"),
         ("layerwise", {"layout": "nhwc"}, "The method layerwise does not tell layouts apart: leave nhwc out"),
     ],
 )

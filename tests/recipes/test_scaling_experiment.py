@@ -122,7 +122,7 @@ def test_communication_that_noise_leaves_below_zero_has_no_rate():
 def test_a_batch_whose_run_on_one_device_is_missing_is_left_out_and_said():
     comparison = compare(SETTINGS, RUNS[:1] + RUNS[2:], "weak")
     assert {each.batch_size for each in comparison.rows} == {10}
-    assert comparison.warnings[0] == "Batch 20 has no row on one device to compare with and is left out."
+    assert comparison.warnings[0] == "Batch 20 has no single-device row to compare with and is left out."
     assert compare(SETTINGS, RUNS[2:], "weak").rows == ()
 
 

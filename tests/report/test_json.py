@@ -72,7 +72,7 @@ def test_values_become_what_json_knows(value, expected):
 
 
 def test_what_json_cannot_hold_is_refused():
-    with pytest.raises(TypeError, match="JSON has no form for object"):
+    with pytest.raises(TypeError, match="JSON cannot represent object"):
         plain(object())
 
 

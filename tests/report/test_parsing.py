@@ -16,8 +16,8 @@ def test_what_is_right_is_read():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[" * 100_000, "It nests too deep"),
-        ("9" * 5000, "It holds a whole number of thousands of digits"),
+        ("[" * 100_000, "it is nested too deeply"),
+        ("9" * 5000, "it has a whole number of thousands of digits"),
         ("[1,", "Expecting value"),
     ],
 )
@@ -29,15 +29,15 @@ def test_json_that_is_too_deep_or_too_long_is_no_json(text, words):
 def test_a_hundred_levels_are_read_and_no_more():
     assert parse_json("[" * 100 + "]" * 100)
     for text in ("[" * 101 + "]" * 101, '{"a": [' * 51 + "]}" * 51):
-        with pytest.raises(json.JSONDecodeError, match="It nests too deep"):
+        with pytest.raises(json.JSONDecodeError, match="it is nested too deeply"):
             parse_json(text)
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("a = " + "[" * 5000, "It nests too deep"),
-        ("a = " + "9" * 5000, "It holds a whole number of thousands of digits"),
+        ("a = " + "[" * 5000, "it is nested too deeply"),
+        ("a = " + "9" * 5000, "it has a whole number of thousands of digits"),
         ("a = ", "Invalid value"),
     ],
 )

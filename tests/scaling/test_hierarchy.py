@@ -149,14 +149,20 @@ def test_a_faster_link_or_fewer_bytes_is_never_slower(operation, is_shared, n_by
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: Network(INSIDE, BETWEEN, ()), "A placement is one number of devices a node, each 1 or more, not ()."),
+        (
+            lambda: Network(INSIDE, BETWEEN, ()),
+            "A placement should list the devices of each node, each at least 1, not ().",
+        ),
         (lambda: Network(INSIDE, BETWEEN, (4, 0)), "A placement is one number of devices a node"),
-        (lambda: Network(INSIDE, None, (4, 4)), "2 nodes need a wire between them, and none was given."),
+        (lambda: Network(INSIDE, None, (4, 4)), "2 nodes need a link between them: name one."),
         (
             lambda: hierarchy.all_gather(1, EVEN, "tree"),
             "No algorithm named 'tree'. Known: ring, hierarchical.",
         ),
-        (lambda: hierarchy.all_reduce(-1, EVEN), "A message has a finite number of bytes, 0 or more, not -1."),
+        (
+            lambda: hierarchy.all_reduce(-1, EVEN),
+            "A message size should be a finite number of bytes of at least 0, not -1.",
+        ),
     ],
 )
 def test_what_cannot_be_is_said_in_one_sentence(call, words):
@@ -173,7 +179,7 @@ def test_one_node_can_use_every_flat_algorithm(name):
     assert cost.seconds == pytest.approx(flat.seconds)
     assert cost.inside.bytes_sent == pytest.approx(flat.bytes_sent)
     assert cost.between.seconds == pytest.approx(0)
-    with pytest.raises(InputError, match=f"'{name}' is known inside one node only, not over 2"):
+    with pytest.raises(InputError, match=f"'{name}' works inside a single node only, not across 2"):
         hierarchy.all_reduce(GIB, EVEN, name)
 
 

@@ -270,14 +270,14 @@ class TestWhatAStepWaitsFor:
         found = {each.name: each for each in fit_data_parallel(rows).baselines}
         assert found["T1"].mean_error_fraction == pytest.approx(0.6)
         assert found["T1/N"].mean_error_fraction == pytest.approx((0.2 + 0.6 + 0.2) / 3)
-        assert found["T1/N + seconds an epoch"].n_fitted == 1
-        assert found["T1/N + seconds an epoch"].mean_error_fraction < 1 / 3
+        assert found["T1/N + seconds per epoch"].n_fitted == 1
+        assert found["T1/N + seconds per epoch"].mean_error_fraction < 1 / 3
 
     def test_what_no_row_shows_is_said(self):
         rows = rows_of(TRUTH, batches=(1, 2, 4), counts=(1, 2))
         warnings = fit_data_parallel(rows, n_samples=N_SAMPLES).warnings
-        assert any("No row is clearly bound by compute" in each for each in warnings)
-        assert any("No row is clearly bound by input" in each for each in warnings)
+        assert any("No row is clearly limited by compute" in each for each in warnings)
+        assert any("No row is clearly limited by input" in each for each in warnings)
         big = rows_of(TRUTH, batches=(1024, 4096), counts=(1, 2, 4))
         assert any("bound by host" in each for each in fit_data_parallel(big, n_samples=N_SAMPLES).warnings)
         small = rows_of(TRUTH, batches=(8,), counts=(2,))
@@ -288,7 +288,10 @@ class TestWhatAStepWaitsFor:
         assert len(fit_data_parallel(REPORT_ROWS[:5]).left_out_s) == 5
 
     def test_too_few_rows_or_devices_are_refused(self):
-        with pytest.raises(InputError, match="Four parameters need four rows and two numbers of devices; these 3"):
+        with pytest.raises(
+            InputError,
+            match="Fitting four parameters needs at least four rows with two different numbers of devices; these 3",
+        ):
             fit_data_parallel(REPORT_ROWS[:3])
         with pytest.raises(InputError, match="two numbers of devices; these 4"):
             fit_data_parallel([row for row in REPORT_ROWS if row.n_devices == 1])

@@ -96,12 +96,15 @@ def test_sizes_workers_and_servers_broadcast():
     [
         (lambda: servers(0, 1), "The number of workers is whole, 1 or more, not 0."),
         (lambda: servers(1, 1.5), "The number of servers is whole, 1 or more, not 1.5."),
-        (lambda: servers(1, 1, update_bytes_per_s=0), "A rate of updates is above 0 bytes per second, not 0."),
-        (lambda: servers(1, 1, n_passes=-1), "The passes of an update are a finite number, 0 or more, not -1."),
-        (lambda: synchronous(-1, servers(1, 1)), "A message has a finite number of bytes, 0 or more, not -1."),
+        (lambda: servers(1, 1, update_bytes_per_s=0), "An update rate should be above 0 bytes per second, not 0."),
+        (lambda: servers(1, 1, n_passes=-1), "The passes per update should be a finite number of at least 0, not -1."),
+        (
+            lambda: synchronous(-1, servers(1, 1)),
+            "A message size should be a finite number of bytes of at least 0, not -1.",
+        ),
         (
             lambda: asynchronous(1, servers(1, 1), compute_s=0.0),
-            "A worker computes for a finite number of seconds above 0, not 0.0.",
+            "A worker's compute time should be finite and above 0 s, not 0.0.",
         ),
     ],
 )

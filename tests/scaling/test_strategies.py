@@ -221,5 +221,7 @@ def test_an_unknown_strategy_is_named(name, words):
 
 
 def test_one_process_cannot_span_nodes():
-    with pytest.raises(InputError, match=r"^The strategy 'dp' is one process and cannot span 2 nodes: take 'ddp'\.$"):
+    with pytest.raises(
+        InputError, match=r"^The strategy 'dp' runs in one process and cannot span 2 nodes: take 'ddp'\.$"
+    ):
         run("dp", Network(Wire(5e-6, 1e10), Wire(3e-5, 1e9), (4, 4)))

@@ -136,7 +136,7 @@ class _Bomb:
         ("photo.png", b"\x89PNG\r\n\x1a\n", "'photo.png' is no model that can be read here: upload an ONNX file"),
         ("model", b"anything", "'model' is no model that can be read here"),
         ("bomb.trace", _BOMB, "'bomb.trace' unpacks to more than 64 MiB, the most that a trace may take."),
-        ("config.json", b'{"a":' * 30_000, "It nests too deep"),
+        ("config.json", b'{"a":' * 30_000, "it is nested too deeply"),
         ("config.json", b" " * 300 + b"[1]", "is no JSON object"),
         ("nothing.onnx", b"", "'nothing.onnx' is empty."),
     ],

@@ -23,7 +23,7 @@ def time_to_accuracy(
     n_workers: ArrayLike,
     n_servers: Sequence[int] = (2, 4),
 ) -> tuple[WorkersCurve, ...]:
-    """One curve for each number of servers: epochs x steps an epoch / steps a second.
+    """One curve for each number of servers: epochs x steps an epoch / steps per second.
 
     Steps are those that the speed model counts: of the global batch if synchronous, so that more workers leave the
     epochs as they are; of one worker's mini-batch if asynchronous, where the harm of old weights is not counted. The

@@ -71,6 +71,6 @@ def _refuse_unused(line: CommandLine) -> None:
             continue
         flag = f"The model '{line.options['model']}'" if name == "model" else line.flags[name]
         if asked:
-            raise InputError(f"{flag} means nothing to {asked[0]}: leave it out.")
+            raise InputError(f"{flag} has no effect with {asked[0]}: leave it out.")
         home = next(flag for flag, other in others.items() if name in {one.name for one in declared(other)})
         raise InputError(f"{flag} belongs to {home}: leave it out, or ask that.")

@@ -67,7 +67,7 @@ def _find(name: str, devices: tuple[Device, ...]) -> Device:
         raise UnknownDeviceError(f"'{name}' could mean {', '.join(most)} or {last}: name one of them.")
     close = close_names(name, (device.name for device in devices))
     raise UnknownDeviceError(
-        f"No device named '{name}'.{close} 'traincast devices' lists all {len(devices)}; --devices FILE adds your own."
+        f"No device named '{name}'.{close} 'traincast devices' lists all {len(devices)}; add your own in a device file."
     )
 
 

@@ -58,7 +58,7 @@ def _counts(place: PlaceText, text: str, *, of_machines: bool) -> tuple[int, ...
         raise InputError(f"'{text}' names no device: write 'T4', '4xT4' or '2x4xT4@50Gb/s'.")
     n = len(place.counts)
     if n > 2:
-        raise InputError(f"'{text}' has {n} numbers: write nodes x devices a node, as in '2x4xT4@50Gb/s'.")
+        raise InputError(f"'{text}' has {n} counts: write nodes x devices per node, as in '2x4xT4@50Gb/s'.")
     kinds = ("nodes", "devices a node") if n == 2 else ("nodes" if of_machines else "devices",)
     return tuple(whole_number(digits, kind, text) for digits, kind in zip(place.counts, kinds, strict=False))
 
@@ -75,8 +75,8 @@ def _of_devices(
         between, assumption = usual.between, usual.assumption
     elif len(counts) < 2 and between is not None:
         raise InputError(
-            f"'{text}' is one node, and @ names the link between nodes: write nodes x devices a node, "
-            f"as in '2x{n_devices}x{device.name}@{between.name}'."
+            f"'{text}' is one node, and @ names the link between nodes: write nodes x devices per node, as in "
+            f"'2x{n_devices}x{device.name}@{between.name}'."
         )
     if n_nodes > 1 and between is None:
         raise InputError(
@@ -116,6 +116,6 @@ def _device(name: str, devices_file: str | Path | None) -> Device:
             raise
         close = close_machines(name, (device.name for device in devices))
         raise UnknownDeviceError(
-            f"No device or machine named '{name}'.{close} 'traincast devices' lists all "
-            f"{len(devices)} devices; --devices FILE adds your own."
+            f"No device or machine named '{name}'.{close} 'traincast devices' lists all {len(devices)} devices; "
+            "add your own in a device file."
         ) from None

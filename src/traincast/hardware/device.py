@@ -180,7 +180,7 @@ class Device:
         rate = rates[units]
         if rate is None:
             raise InputError(
-                f"The {units} rate of '{self.name}' is not known; "
-                f"give it in a device file of your own (--devices FILE, columns as in the device table)."
+                f"The {units} rate of '{self.name}' is not known; give it in a device file of your own (columns "
+                "as in the device table)."
             )
         return rate

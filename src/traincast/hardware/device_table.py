@@ -105,7 +105,7 @@ def read_device_file(path: str | Path) -> tuple[Device, ...]:
                 taken.add(name_key(name))
         devices.append(device)
     if not devices:
-        raise FileFormatError(f"Device file '{path}' holds no devices.")
+        raise FileFormatError(f"Device file '{path}' has no devices.")
     return tuple(devices)
 
 
@@ -138,7 +138,7 @@ def _toml_rows(text: str, file: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     content = toml_of(text, f"Device file '{file}'")
     rows = content.pop("device", [])
     if content or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise FileFormatError(f"Device file '{file}' should hold [[device]] tables and nothing else.")
+        raise FileFormatError(f"Device file '{file}' should consist of [[device]] tables only.")
     for number, row in enumerate(rows, start=1):
         yield _where(file, number, row), row
 

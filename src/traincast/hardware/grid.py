@@ -23,7 +23,7 @@ class Grid:
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.g_per_kwh) or self.g_per_kwh < 0:
-            raise InputError(f"A grid emits 0 grams of CO2 a kWh or more, not {self.g_per_kwh}.")
+            raise InputError(f"A grid's CO2 intensity should be at least 0 g/kWh, not {self.g_per_kwh}.")
 
 
 @lru_cache(maxsize=1)
@@ -48,8 +48,8 @@ def find_grid(region: str) -> Grid:
     if found is None:
         close = close_names(region, (name for grid in all_grids() for name in (grid.name, *grid.aliases)))
         raise InputError(
-            f"No region named '{region}' among {len(all_grids())} grids.{close} With --grid-g-per-kwh you can give the "
-            "figure of your own."
+            f"No region named '{region}' among {len(all_grids())} grids.{close} Or give its grams of CO2 per kWh "
+            "yourself."
         )
     return found
 

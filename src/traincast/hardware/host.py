@@ -82,7 +82,7 @@ def _this_machine(fallback: Host) -> Host:
     try:
         content = parse_toml(regular(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
-        note = f"This machine has no host profile ('{path}'), so its dispatch times are those of {fallback.name}."
+        note = f"This machine has no host profile ('{path}'), so the dispatch times of {fallback.name} are used."
         return replace(fallback, notes=note)
     except OSError as error:
         raise InputError(f"Host profile '{path}' cannot be read: {error.strerror}.") from None

@@ -120,7 +120,8 @@ def find_single_device(name: str, *, devices_file: str | Path | None = None) -> 
         return find_device(name, devices_file=devices_file)
     if machine.n_devices > 1:
         raise InputError(
-            f"'{name}' has {machine.n_devices} devices, and this is a question about one: name '{machine.device}'."
+            f"'{name}' has {machine.n_devices} devices, but this question is about a single one: name "
+            f"'{machine.device}'."
         )
     return find_device(machine.device, devices_file=devices_file)
 
@@ -130,7 +131,7 @@ def _check_one(name: str) -> None:
     numbers = place.parts[:1] or place.counts
     if place.name and numbers not in ((), ("1",)):
         raise InputError(
-            f"'{name}' is {' x '.join(numbers)} devices, and this is a question about one: name '{place.name}'."
+            f"'{name}' is {' x '.join(numbers)} devices, but this question is about a single one: name '{place.name}'."
         )
 
 

@@ -49,7 +49,8 @@ def read_cpu_profile() -> Device:
     device = read_profile()
     if device is None:
         raise InputError(
-            "This machine was not calibrated: run 'traincast calibrate' first (two minutes), or name 'generic-cpu'."
+            "This machine has not been calibrated: run 'traincast calibrate' first (two minutes), or name "
+            "'generic-cpu'."
         )
     return device
 
@@ -58,7 +59,9 @@ def read_gpu_profile() -> Device:
     """The GPU of this machine, as it was measured."""
     device = read_profile(of_gpu=True)
     if device is None:
-        raise InputError("The GPU of this machine was not calibrated: run 'traincast calibrate --device cuda' first.")
+        raise InputError(
+            "The GPU of this machine has not been calibrated: run 'traincast calibrate --device cuda' first."
+        )
     return device
 
 
@@ -69,8 +72,8 @@ def read_shared_profile(n_processes: int) -> tuple[Device, Link]:
     device = read_profile(n_processes)
     if device is None or device.link_bytes_per_s is None:
         raise InputError(
-            f"This machine was not calibrated with {n_processes} processes: run "
-            f"'traincast calibrate --processes {n_processes}' first."
+            f"This machine has not been calibrated with {n_processes} processes: run 'traincast calibrate "
+            f"--processes {n_processes}' first."
         )
     link = Link(
         name=f"between {n_processes} processes",

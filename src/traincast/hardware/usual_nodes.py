@@ -52,9 +52,9 @@ def usual_nodes(text: str, device: Device, n_devices: int, between: Link | None)
         less = n_devices - n_devices % size
         even = max(n for n in range(1, size) if n_devices % n == 0)
         raise InputError(
-            f"'{text}': {n_devices:,} devices do not fill nodes of {size}. Ask for {less:,} or {less + size:,}, or "
-            f"write nodes x devices a node @ link, as in '{n_devices // even}x{even}x{device.name}@100Gb/s', or "
-            f"'1x{n_devices}x{device.name}' for one large node."
+            f"'{text}': {n_devices:,} devices do not fill nodes of {size}. Ask for {less:,} or {less + size:,}, "
+            f"or write nodes x devices per node @ link, as in '{n_devices // even}x{even}x{device.name}@100Gb/s', "
+            f"or '1x{n_devices}x{device.name}' for one large node."
         )
     n_nodes, source = n_devices // size, "as named"
     if between is None:
@@ -67,8 +67,8 @@ def usual_nodes(text: str, device: Device, n_devices: int, between: Link | None)
         node_size=size,
         between=between,
         assumption=(
-            f"'{text}' is taken for {n_nodes:,} nodes of {size} devices, joined by {between.name} ({source}: {rate} a "
-            "node and direction). To say otherwise, write nodes x devices a node @ link, as in "
+            f"'{text}' is read as {n_nodes:,} nodes of {size} devices, joined by {between.name} ({source}: {rate} "
+            "per node and direction). For another layout, write nodes x devices per node @ link, as in "
             f"'{n_nodes}x{size}x{device.name}@{written}', or '1x{n_devices}x{device.name}' for one large node."
         ),
     )
@@ -80,8 +80,8 @@ def _joined(text: str, device: Device, n_devices: int, size: int) -> tuple[Link,
     joined = [(each.network, each) for each in machines if each.network is not None]
     if not joined:
         raise InputError(
-            f"'{text}' is more than a node of {size}, and what joins nodes of {device.name} is not known: write nodes "
-            f"x devices a node @ link, as in '{n_devices // size}x{size}x{device.name}@100Gb/s', or "
+            f"'{text}' is more than a node of {size}, and the link between nodes of {device.name} is not known: "
+            f"write nodes x devices per node @ link, as in '{n_devices // size}x{size}x{device.name}@100Gb/s', or "
             f"'1x{n_devices}x{device.name}' for one large node."
         )
     # Of equals the one that the maker of the device sells.

@@ -17,9 +17,9 @@ def make_method(
     if name not in METHODS:
         raise ChoiceError("method", name, METHODS)
     if ppp is not None and name != "paleo":
-        raise InputError(f"PPP is a setting of the method paleo and means nothing to {name}: leave it out.")
+        raise InputError(f"PPP is a setting of the method paleo and has no effect with {name}: leave it out.")
     if weights is not None and name != "layerwise":
-        raise InputError(f"Weights of layer networks mean nothing to {name}: leave them out, or take layerwise.")
+        raise InputError(f"Weights of layer networks have no effect with {name}: leave them out, or take layerwise.")
     if name != "traincast" and layout != "nchw":
         raise InputError(f"The method {name} does not tell layouts apart: leave {layout} out, or use traincast.")
     if name == "roofline":

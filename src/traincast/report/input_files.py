@@ -23,5 +23,5 @@ def regular(path: str | Path) -> Path:
     mode = path.stat().st_mode
     for is_kind, kind in _KINDS:
         if is_kind(mode):
-            raise OSError(errno.EINVAL, f"it is {kind}, and should be a file", str(path))
+            raise OSError(errno.EINVAL, f"it is {kind}, not a file", str(path))
     return path

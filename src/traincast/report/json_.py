@@ -48,7 +48,7 @@ def plain(value: Any) -> Any:
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if hasattr(value, "tolist"):  # numpy arrays and scalars, without importing numpy
         return plain(value.tolist())
-    raise TypeError(f"JSON has no form for {type(value).__name__}")
+    raise TypeError(f"JSON cannot represent {type(value).__name__}")
 
 
 def _table(table: Table) -> dict[str, Any]:

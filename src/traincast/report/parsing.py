@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-_TOO_DEEP = "It nests too deep"
+_TOO_DEEP = "it is nested too deeply"
 _MOST_LEVELS = 100  # what is deeper can be read, but not written again by functions that call themselves
-_TOO_LONG = "It holds a whole number of thousands of digits"
+_TOO_LONG = "it has a whole number of thousands of digits"
 
 
 def parse_json(text: str | bytes) -> Any:

@@ -54,11 +54,13 @@ class Wire:
             _numbers, (self.latency_s, self.bytes_per_s, self.reduce_bytes_per_s)
         )
         if not (np.isfinite(latency_s) & (latency_s >= 0)).all():
-            raise InputError(f"A latency is a finite number of seconds, 0 or more, not {self.latency_s}.")
+            raise InputError(f"A latency should be a finite number of seconds of at least 0, not {self.latency_s}.")
         if not (np.isfinite(bytes_per_s) & (bytes_per_s > 0)).all():
-            raise InputError(f"A bandwidth is a finite number of bytes per second above 0, not {self.bytes_per_s}.")
+            raise InputError(
+                f"A bandwidth should be a finite number of bytes per second above 0, not {self.bytes_per_s}."
+            )
         if not (reduce_bytes_per_s > 0).all():
-            raise InputError(f"A rate of reduction is above 0 bytes per second, not {self.reduce_bytes_per_s}.")
+            raise InputError(f"A reduction rate should be above 0 bytes per second, not {self.reduce_bytes_per_s}.")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -258,7 +260,7 @@ def best_all_reduce(
     """
     names = tuple(among)
     if not names:
-        raise InputError(f"There is nothing to choose among; known algorithms: {', '.join(ALL_REDUCE)}.")
+        raise InputError(f"No algorithm to choose from. Known algorithms: {', '.join(ALL_REDUCE)}.")
     costs = [named(name, ALL_REDUCE)(n_bytes, n, wire) for name in names]
     chosen = np.argmin(np.stack([each.seconds for each in costs]), axis=0)
     return np.array(names)[chosen], choose(chosen, costs)
@@ -291,9 +293,9 @@ def checked(n_bytes: Number, n: Number) -> tuple[Floats, Floats]:
     """Both as floats, or an error."""
     size, count = _numbers(n_bytes), _numbers(n)
     if not (np.isfinite(size) & (size >= 0)).all():
-        raise InputError(f"A message has a finite number of bytes, 0 or more, not {n_bytes}.")
+        raise InputError(f"A message size should be a finite number of bytes of at least 0, not {n_bytes}.")
     if not (np.isfinite(count) & (count >= 1) & (count == np.floor(count))).all():
-        raise InputError(f"A collective has a whole number of processes, 1 or more, not {n}.")
+        raise InputError(f"The number of processes should be a whole number of at least 1, not {n}.")
     return size, count
 
 

@@ -43,9 +43,11 @@ class Network:
 
     def __post_init__(self) -> None:
         if not self.placement or any(count < 1 or count != int(count) for count in self.placement):
-            raise InputError(f"A placement is one number of devices a node, each 1 or more, not {self.placement}.")
+            raise InputError(
+                f"A placement should list the devices of each node, each at least 1, not {self.placement}."
+            )
         if self.between is None and self.n_nodes > 1:
-            raise InputError(f"{self.n_nodes} nodes need a wire between them, and none was given.")
+            raise InputError(f"{self.n_nodes} nodes need a link between them: name one.")
 
     @property
     def n_devices(self) -> int:
@@ -273,7 +275,7 @@ def _in_one_node(name: str, collective: flat.AllReduce, n_bytes: Number, network
     """A flat algorithm of that name, for devices that all sit in one node."""
     if network.n_nodes > 1:
         raise InputError(
-            f"The all-reduce '{name}' is known inside one node only, not over {network.n_nodes}: take "
+            f"The all-reduce '{name}' works inside a single node only, not across {network.n_nodes}: take "
             f"{', '.join(_ALL_REDUCE)} or best."
         )
     inside = collective(n_bytes, network.n_devices, network.inside_port)

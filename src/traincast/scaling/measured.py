@@ -21,11 +21,12 @@ from traincast.scaling.speedup import strong_scaling
 from traincast.trace.graph import Floats
 
 ASSUMPTIONS = (
-    "compute divides: it takes T1/N, and T1 was all compute",
-    "all that N devices take beyond T1/N is communication, and nothing of it overlaps with compute",
-    "a ring sends 2(N-1)/N of the gradient from each device, once a step",
-    "DataParallel is no ring: weights go from the first device to N-1 others and their gradients come back, one after "
-    "the other, so 2(N-1) copies of the model pass its link, and (N-1)/N of the input and output",
+    "compute divides evenly: it takes T1/N, and all of T1 was compute",
+    "everything beyond T1/N is communication, and none of it overlaps with compute",
+    "a ring sends 2(N-1)/N of the gradient from each device, once per step",
+    "DataParallel does not use a ring: the first device sends the weights to the N-1 others and collects their "
+    "gradients one after the other, so 2(N-1) copies of the model pass its link, and (N-1)/N of the input and "
+    "output",
 )
 Bound = Literal["host", "compute", "input"]
 _BOUNDS: tuple[Bound, ...] = ("host", "compute", "input")
@@ -91,7 +92,10 @@ def analyse(
 ) -> MeasuredScaling:
     """Speedup, efficiency and the assumed split of every row; `sample_bytes` are input and output of one sample."""
     if not (n_parameters > 0 and (link_bytes_per_s is None or link_bytes_per_s > 0)):
-        raise InputError(f"Parameters and a link's bytes/s are above 0, not {n_parameters} and {link_bytes_per_s}.")
+        raise InputError(
+            f"The number of parameters and the link's bytes/s should be above 0, not {n_parameters} and "
+            f"{link_bytes_per_s}."
+        )
     compared_s = compared_with_s(rows)
     counts, seconds = [row.n_devices for row in rows], [row.epoch_s for row in rows]
     scaling = strong_scaling(counts, seconds, one_device_s=compared_s)
@@ -193,7 +197,8 @@ def fit_data_parallel(
     """
     if len(rows) < 4 or len({row.n_devices for row in rows}) < 2:
         raise InputError(
-            f"Four parameters need four rows and two numbers of devices; these {len(rows)} rows do not do."
+            "Fitting four parameters needs at least four rows with two different numbers of devices; these "
+            f"{len(rows)} rows are not enough."
         )
     for row in rows:
         check_iterations(row, n_samples)
@@ -245,12 +250,14 @@ def _unseen(model: DataParallelModel, rows: Sequence[MeasuredEpoch]) -> tuple[st
     parts_s = model.parts_s(batch, n_devices)
     binds = parts_s > 1.01 * np.sort(parts_s, axis=1)[:, 1:2]
     found = [
-        f"No row is clearly bound by {bound}: its seconds are only known to be no larger."
+        f"No row is clearly limited by {bound}: only an upper bound of its seconds is known."
         for bound, seen in zip(_BOUNDS, binds.T, strict=True)
         if not seen.any()
     ]
     if len(set(n_devices[binds[:, 0]])) == 1:
-        found.append("Rows bound by the host have one number of devices: its two parameters are not told apart.")
+        found.append(
+            "All rows limited by the host have the same number of devices, so its two parameters cannot be separated."
+        )
     return tuple(found)
 
 
@@ -288,8 +295,8 @@ def _baselines(rows: Sequence[MeasuredEpoch]) -> tuple[Baseline, ...]:
     return (
         baseline("T1", alone_s),
         baseline("T1/N", alone_s / n_devices),
-        with_extra("T1/N + seconds an epoch", np.ones_like(measured_s)),
-        with_extra("T1/N + seconds a step and further device", iterations * (n_devices - 1)),
+        with_extra("T1/N + seconds per epoch", np.ones_like(measured_s)),
+        with_extra("T1/N + seconds per step and additional device", iterations * (n_devices - 1)),
     )
 
 

@@ -55,11 +55,12 @@ def read_measured(path: str | Path, *, n_samples: int | None = None) -> tuple[Me
         key = (row.batch_size, row.n_devices)
         if key in rows:
             raise FileFormatError(
-                f"{row.where}: batch {row.batch_size} on {row.n_devices} devices was there before ({rows[key].where})."
+                f"{row.where}: batch {row.batch_size} on {row.n_devices} devices occurs twice (first in "
+                f"{rows[key].where})."
             )
         rows[key] = row
     if not rows:
-        raise FileFormatError(f"'{path}' holds no measured rows.")
+        raise FileFormatError(f"'{path}' has no measured rows.")
     return tuple(rows.values())
 
 
@@ -72,7 +73,7 @@ def check_iterations(row: MeasuredEpoch, n_samples: int | None) -> None:
         return
     wrong = f"{row.where}: {n_samples} samples in batches of {row.batch_size} make {full + bool(rest)} steps, not "
     if row.n_iterations == -(-n_samples // (row.batch_size * row.n_devices)):
-        raise InputError(f"{wrong}{row.n_iterations}: the batch seems to be per device, and should be global.")
+        raise InputError(f"{wrong}{row.n_iterations}: the batch seems to be per device but should be global.")
     raise InputError(f"{wrong}{row.n_iterations}.")
 
 
@@ -98,7 +99,7 @@ def one_device_s(rows: Sequence[MeasuredEpoch]) -> dict[int, float]:
     for row in rows:
         if row.n_devices == 1:
             if row.batch_size in found:
-                raise InputError(f"{row.where}: batch {row.batch_size} has two rows on one device.")
+                raise InputError(f"{row.where}: batch {row.batch_size} has two rows for a single device.")
             found[row.batch_size] = row.epoch_s
     return found
 
@@ -112,7 +113,7 @@ def comparable(rows: Sequence[MeasuredEpoch]) -> tuple[tuple[MeasuredEpoch, ...]
     if not one_s:
         return tuple(rows), ()
     missing = dict.fromkeys(row.batch_size for row in rows if row.batch_size not in one_s)
-    notes = (f"Batch {size} has no row on one device to compare with and is left out." for size in missing)
+    notes = (f"Batch {size} has no single-device row to compare with and is left out." for size in missing)
     return tuple(row for row in rows if row.batch_size in one_s), tuple(notes)
 
 
@@ -122,8 +123,8 @@ def compared_with_s(rows: Sequence[MeasuredEpoch]) -> list[float]:
     for row in rows:
         if row.batch_size not in one_s:
             raise InputError(
-                f"{row.where}: batch {row.batch_size} has no row on one device to compare with: add it, or leave the "
-                "batch out."
+                f"{row.where}: batch {row.batch_size} has no single-device row to compare with: add one, or "
+                "remove this batch."
             )
     return [one_s[row.batch_size] for row in rows]
 
@@ -136,7 +137,7 @@ def _epoch(line: Row, n_samples: int | None) -> MeasuredEpoch:
         n_iterations = -(-n_samples // batch_size)
     else:
         raise InputError(
-            f"{line.where}: how many steps is an epoch? Give the number of samples, or a column 'iterations'."
+            f"{line.where}: the steps per epoch are unknown. Give the number of samples, or a column 'iterations'."
         )
     epoch_s = line.number(_EPOCH) if _EPOCH in line else line.number(_STEP) * n_iterations
     row = MeasuredEpoch(

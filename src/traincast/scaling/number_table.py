@@ -71,7 +71,7 @@ def read_rows(path: str | Path, aliases: Aliases, *, needed: Sequence[Sequence[s
 
 
 def _keys(header: list[str], aliases: Aliases, where: str) -> list[str]:
-    """What each column means; empty where it means nothing to us."""
+    """What each column means; empty where it has no effect with us."""
     names = [re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") for name in header]
     keys = [next((key for key, known in aliases.items() if name == key or name in known), "") for name in names]
     for key in aliases:

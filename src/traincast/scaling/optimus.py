@@ -44,7 +44,7 @@ class SpeedModel:
         if len(self.theta) != n_terms:
             raise InputError(f"The {self.mode} form has {n_terms} coefficients, not {len(self.theta)}.")
         if not all(0 <= value < np.inf for value in self.theta) or not any(self.theta):
-            raise InputError(f"Coefficients are seconds, none below 0 and not all 0: {self.theta} cannot be.")
+            raise InputError(f"Coefficients should be seconds, none below 0 and not all 0, not {self.theta}.")
 
     def steps_per_s(self, n_servers: ArrayLike, n_workers: ArrayLike) -> Floats:
         """Equation 4, element by element."""
@@ -77,7 +77,7 @@ class StepParts:
     def __post_init__(self) -> None:
         values = [float(getattr(self, name)) for name in self.__slots__]
         if not all(0 <= value < np.inf for value in values) or self.server_bytes_per_s == 0:
-            raise InputError(f"Parts of a step are not below 0, and a link carries something: {self} cannot be.")
+            raise InputError(f"No part of a step may be below 0, and the link needs a bandwidth above 0, not {self}.")
 
 
 def from_parts(parts: StepParts, *, mode: Mode, batch_size: float) -> SpeedModel:
@@ -110,7 +110,9 @@ class SpeedPoint:
         _counts(self.n_servers, "servers")
         _counts(self.n_workers, "workers")
         if not 0 < self.steps_per_s < np.inf:
-            raise InputError(f"A measured speed is above 0 and finite, not {self.steps_per_s:g} steps a second.")
+            raise InputError(
+                f"A measured speed should be finite and above 0, not {self.steps_per_s:g} steps per second."
+            )
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
@@ -148,8 +150,8 @@ def fit_speed(points: Sequence[SpeedPoint], *, mode: Mode, batch_size: float | N
     warnings: tuple[str, ...] = ()
     if rank < n_terms:
         warnings = (
-            f"These points tell only {rank} of {n_terms} terms apart: other coefficients fit as well. "
-            "Vary servers and workers on their own, not together.",
+            f"These points determine only {rank} of {n_terms} terms: other coefficients fit equally well. Vary "
+            "servers and workers independently.",
         )
     return SpeedFit(
         model=SpeedModel(mode=mode, theta=tuple(theta.tolist()), batch_size=batch_size),
@@ -208,7 +210,9 @@ def _counts(values: ArrayLike, what: str) -> Floats:
     checked = np.asarray(values, dtype=float)
     wrong = ~((checked >= 1) & (checked == np.floor(checked)) & np.isfinite(checked))
     if wrong.any():
-        raise InputError(f"A number of {what} is a whole number from 1, not {checked[wrong].ravel()[0]:g}.")
+        raise InputError(
+            f"The number of {what} should be a whole number of at least 1, not {checked[wrong].ravel()[0]:g}."
+        )
     return checked
 
 

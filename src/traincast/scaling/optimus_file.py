@@ -20,7 +20,7 @@ def read_speeds(path: str | Path) -> tuple[SpeedPoint, ...]:
     """The points of a file; steps are those of Equation 4: of the whole job, or of all asynchronous workers."""
     points = tuple(_point(row) for row in read_rows(path, _ALIASES))
     if not points:
-        raise FileFormatError(f"'{path}' holds no measured speeds.")
+        raise FileFormatError(f"'{path}' has no measured speeds.")
     return points
 
 

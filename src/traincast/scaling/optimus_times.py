@@ -78,9 +78,9 @@ def speed_model(speeds: str, batch_size: int | None) -> tuple[SpeedModel, SpeedF
         return paper_model("async", batch_size=batch_size), None
     if name == "paper-sync":
         if batch_size is None:
-            raise InputError("paper-sync needs the global batch, which the paper's table does not say: give --batch.")
+            raise InputError("paper-sync needs the global batch size, which the paper's table does not give.")
         return paper_model("sync", batch_size=batch_size), None
     if not Path(speeds).exists():
-        raise InputError(f"--optimus is {', '.join(_PAPER)} or a CSV file, and there is no file '{speeds}'.")
+        raise InputError(f"The speeds are {', '.join(_PAPER)} or a CSV file, but there is no file '{speeds}'.")
     fit = fit_speed(read_speeds(speeds), mode="async" if batch_size is None else "sync", batch_size=batch_size)
     return fit.model, fit

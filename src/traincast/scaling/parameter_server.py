@@ -38,11 +38,11 @@ class Servers:
         for what, count in (("workers", self.n_workers), ("servers", self.n_servers)):
             values = np.asarray(count, dtype=np.float64)
             if not (np.isfinite(values) & (values >= 1) & (values == np.floor(values))).all():
-                raise InputError(f"The number of {what} is whole, 1 or more, not {count}.")
+                raise InputError(f"The number of {what} should be a whole number of at least 1, not {count}.")
         if not (np.asarray(self.update_bytes_per_s) > 0).all():
-            raise InputError(f"A rate of updates is above 0 bytes per second, not {self.update_bytes_per_s}.")
+            raise InputError(f"An update rate should be above 0 bytes per second, not {self.update_bytes_per_s}.")
         if not (np.isfinite(self.n_passes) & (np.asarray(self.n_passes) >= 0)).all():
-            raise InputError(f"The passes of an update are a finite number, 0 or more, not {self.n_passes}.")
+            raise InputError(f"The passes per update should be a finite number of at least 0, not {self.n_passes}.")
 
     def update_s(self, n_bytes: Number) -> Floats:
         """A server's seconds to update its share once."""
@@ -107,7 +107,7 @@ def asynchronous(n_bytes: Number, servers: Servers, *, compute_s: Number) -> Asy
     size, n_servers = checked(n_bytes, servers.n_servers)
     compute = np.asarray(compute_s, dtype=np.float64)
     if not (np.isfinite(compute) & (compute > 0)).all():
-        raise InputError(f"A worker computes for a finite number of seconds above 0, not {compute_s}.")
+        raise InputError(f"A worker's compute time should be finite and above 0 s, not {compute_s}.")
     n_workers = np.asarray(servers.n_workers, dtype=np.float64)
     bytes_per_s = np.asarray(servers.wire.bytes_per_s, dtype=np.float64)
     update_s = servers.update_s(size)

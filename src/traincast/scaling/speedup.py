@@ -87,8 +87,8 @@ def _scaling(kind: Kind, n_devices: Floats, speedup: Floats, serial_fraction: Fl
     if superlinear.size:
         counts = ", ".join(f"{n:.0f}" for n in superlinear)
         warnings = (
-            f"Faster than linear on {counts} devices, so the serial fraction is below 0 there: something else (input, "
-            "memory, host) probably held one device back.",
+            f"Faster than linear on {counts} devices, so the serial fraction is negative there: input, memory or "
+            "host probably slowed down the single device.",
         )
     return Speedups(
         kind=kind,
@@ -122,7 +122,9 @@ def _counts(values: ArrayLike) -> Floats:
     checked = np.asarray(values, dtype=float)
     right = np.isfinite(checked) & (checked >= 1) & (checked == np.floor(checked))
     if not right.all():
-        raise InputError(f"A number of devices is a whole number from 1, not {_first_wrong(checked, right)}.")
+        raise InputError(
+            f"A number of devices should be a whole number of at least 1, not {_first_wrong(checked, right)}."
+        )
     return checked
 
 
@@ -130,7 +132,7 @@ def _fraction(values: ArrayLike) -> Floats:
     checked = np.asarray(values, dtype=float)
     right = (checked >= 0) & (checked <= 1)
     if not right.all():
-        raise InputError(f"A serial fraction lies between 0 and 1, not {_first_wrong(checked, right)}.")
+        raise InputError(f"A serial fraction should be between 0 and 1, not {_first_wrong(checked, right)}.")
     return checked
 
 

@@ -109,7 +109,7 @@ def check_devices(split: ModelSplit, cluster: Cluster | None) -> None:
         )
     if cluster is not None and any(n % split.tensor for n in cluster.placement):
         raise InputError(
-            f"tensor_parallel {split.tensor} needs groups inside a node, and {cluster.name} has nodes of "
+            f"tensor_parallel {split.tensor} needs its groups inside a node, but {cluster.name} has nodes of "
             f"{', '.join(str(n) for n in dict.fromkeys(cluster.placement))} devices: choose a number that divides them."
         )
 
@@ -119,13 +119,13 @@ def check_model(split: ModelSplit, graph: Graph, model: str) -> None:
     n_blocks = len(attention_outputs(graph))
     if not n_blocks:
         raise InputError(
-            f"Tensor, pipeline and context parallelism are for transformers, and {model} has no attention: leave "
+            f"Tensor, pipeline and context parallelism apply to transformers, but {model} has no attention: leave "
             "tensor_parallel, pipeline_parallel and context_parallel at 1."
         )
     n_pieces = split.pipeline * split.schedule.n_pieces
     if split.pipeline > n_blocks:
         raise InputError(
-            f"pipeline_parallel {split.pipeline} leaves stages without a block: {model} has {n_blocks} blocks."
+            f"pipeline_parallel {split.pipeline} leaves some stages without a block: {model} has {n_blocks} blocks."
         )
     if n_pieces > n_blocks:
         raise InputError(

@@ -99,7 +99,7 @@ def parallel_step(
     """
     if strategy.is_one_process and network.n_nodes > 1:
         raise InputError(
-            f"The strategy '{strategy.name}' is one process and cannot span {network.n_nodes} nodes: take 'ddp'."
+            f"The strategy '{strategy.name}' runs in one process and cannot span {network.n_nodes} nodes: take 'ddp'."
         )
     if not strategy.is_synchronous:
         return parameter_servers(step, network, n_servers=strategy.n_servers, is_synchronous=False)

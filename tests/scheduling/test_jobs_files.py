@@ -371,7 +371,7 @@ def test_numbers_of_many_digits_are_refused_with_their_line(tmp_path, n_digits):
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("pollux_t4_steps.csv", b"\xff\xfe\x00", "is not a CSV file"),
+        ("pollux_t4_steps.csv", b"\xff\xfe\x00", "is UTF-16 text"),
         ("pollux_t4_steps.csv", STEPS.encode() + b"bert," + b"1" * 200_000, "is not a CSV file: field larger than"),
         ("pollux_t4_steps.csv", STEPS.encode() + b"bert,placements\n", "line 2: it has fewer cells than the header"),
         (

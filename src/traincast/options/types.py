@@ -31,7 +31,7 @@ def as_annotated(name: str, value: object, annotation: str) -> Any:
     raise ParameterError(name, value, f"give {_right(value, kinds)}")
 
 
-def _right(value: object, kinds: list[str]) -> str:
+def _right(value: Any, kinds: list[str]) -> str:
     is_number = isinstance(value, numbers.Real) and not _is_flag(value) and value == value
     if is_number and isinstance(value, numbers.Integral) and ("int" in kinds or "float" in kinds):
         return "a smaller number"
@@ -40,6 +40,8 @@ def _right(value: object, kinds: list[str]) -> str:
     if isinstance(value, str) and "str" in kinds:
         is_long = len(value) > _LONGEST_TEXT
         return f"at most {_LONGEST_TEXT:,} letters" if is_long else "text without null characters or half characters"
+    if _is_list(value) and any(isinstance(item, str) and not _can_be_written(item) for item in value):
+        return f"texts of at most {_LONGEST_TEXT:,} letters without null characters or half characters"
     return " or ".join(_words(kind) for kind in kinds)
 
 

@@ -328,6 +328,26 @@ def test_an_input_that_no_memory_holds_is_told(tmp_path, shape):
         read_onnx(path)
 
 
+@pytest.mark.parametrize("kind", [0, 29, -5])
+def test_a_type_that_onnx_does_not_have_is_told(tmp_path, kind):
+    tensor = helper.make_tensor("w", TensorProto.FLOAT, [2], [0.0, 1.0])
+    path = write(
+        tmp_path / "odd.onnx", [helper.make_node("Add", ["x", "w"], ["y"])], shape=["b", 2], initializers=[tensor]
+    )
+    model = onnx.load(str(path))
+    model.graph.initializer[0].data_type = kind
+    onnx.save(model, path)
+    with pytest.raises(
+        FileFormatError, match=rf"odd\.onnx: the tensor 'w' is of type {kind}, which ONNX does not have"
+    ):
+        read_onnx(path)
+    model.graph.initializer[0].data_type = TensorProto.FLOAT
+    model.graph.input[0].type.tensor_type.elem_type = kind
+    onnx.save(model, path)
+    with pytest.raises(CaptureError, match="cannot be trained on"):
+        read_onnx(path)
+
+
 def test_a_node_that_fails_is_told_with_the_file(tmp_path):
     pool = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[2], name="pool")
     path = write(tmp_path / "flat.onnx", [pool], shape=["batch", 4, 4, 4])

@@ -112,7 +112,7 @@ def _guarded(kind: Kind, line: str, path: Path) -> tuple[int, str, str]:
         return -1, "traceback", _last_words()
     if shown:
         return code, "warning", "\n".join(f'File "{one.filename}", line {one.lineno}\n{one.message}' for one in shown)
-    return code, *_judged(code, line, path, out.getvalue(), err.getvalue())
+    return code, *_judged(code, line, {path.name, *kind.beside}, out.getvalue(), err.getvalue())
 
 
 def _run(kind: Kind, line: str, path: Path) -> int:
@@ -130,10 +130,10 @@ def _run(kind: Kind, line: str, path: Path) -> int:
     return run([part.format(file=path, folder=path.parent) for part in line.split()])
 
 
-def _judged(code: int, line: str, path: Path, out: str, err: str) -> tuple[str, str]:
+def _judged(code: int, line: str, names: set[str], out: str, err: str) -> tuple[str, str]:
     if code not in _FINE:
         return "exit", f"code {code}: {err.strip()[-300:]}"
-    if code == 2 and path.name not in err:
+    if code == 2 and not any(name in err for name in names):
         return "nameless", err.strip()[-300:]
     if code == 2 and not err.startswith("Error: ") and "\nError: " not in err and "Usage:" not in err:
         return "exit", f"code 2 without a sentence: {err.strip()[-300:]}"

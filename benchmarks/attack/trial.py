@@ -29,7 +29,8 @@ _FINE = (0, 2, 3)  # an answer, a sentence about the file, a limit that is broke
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """`wrong` is empty, or a word: traceback, hang, peak, exit (a code without a reason), warning, answer, refused."""
+    """`wrong` is empty, or a word: traceback, hang, peak, exit (a code without a reason), nameless (a
+    refusal that does not name the file), warning, answer, refused."""
 
     kind: str
     number: int
@@ -111,7 +112,7 @@ def _guarded(kind: Kind, line: str, path: Path) -> tuple[int, str, str]:
         return -1, "traceback", _last_words()
     if shown:
         return code, "warning", "\n".join(f'File "{one.filename}", line {one.lineno}\n{one.message}' for one in shown)
-    return code, *_judged(code, line, out.getvalue(), err.getvalue())
+    return code, *_judged(code, line, {path.name, *kind.beside}, out.getvalue(), err.getvalue())
 
 
 def _run(kind: Kind, line: str, path: Path) -> int:
@@ -129,9 +130,11 @@ def _run(kind: Kind, line: str, path: Path) -> int:
     return run([part.format(file=path, folder=path.parent) for part in line.split()])
 
 
-def _judged(code: int, line: str, out: str, err: str) -> tuple[str, str]:
+def _judged(code: int, line: str, names: set[str], out: str, err: str) -> tuple[str, str]:
     if code not in _FINE:
         return "exit", f"code {code}: {err.strip()[-300:]}"
+    if code == 2 and not any(name in err for name in names):
+        return "nameless", err.strip()[-300:]
     if code == 2 and not err.startswith("Error: ") and "\nError: " not in err and "Usage:" not in err:
         return "exit", f"code 2 without a sentence: {err.strip()[-300:]}"
     if "Traceback (most recent call last)" in err:

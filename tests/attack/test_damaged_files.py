@@ -80,7 +80,7 @@ def test_what_breaks_is_told_from_what_is_refused(attack, tmp_path, monkeypatch,
         if found == b"warn":
             warnings.warn("of a library", RuntimeWarning, stacklevel=1)
         if found == b"say":
-            raise FileFormatError("The file says too little.")
+            raise FileFormatError(f"{path} says too little.")
         if found == b"fill":
             raise MemoryError
 

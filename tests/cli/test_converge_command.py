@@ -61,7 +61,7 @@ def test_several_logs_are_answered_together(log, tmp_path, capsys):
     ("text", "options", "words"),
     [
         ("", (), "empty"),
-        ("step,loss\n1,2.0\n", (), "at least 4 finite points"),
+        ("step,loss\n1,2.0\n", (), "has 1 finite point of 'loss', and a curve needs at least 4"),
         ("step,loss\n1,2\n2,2\n3,nan\n4,nan\n", (), "is not finite since step 3: it diverged before"),
         ("step,loss\n1,2\n2,2\n3,1\n4,1\n", ("--lr", "wavy"), "is no learning rate"),
         ("step,loss\n1,2\n2,2\n3,1\n4,1\n", ("--lr", "cosine"), "needs the length of the run"),

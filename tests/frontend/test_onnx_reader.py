@@ -14,6 +14,7 @@ from torch.nn import functional
 from traincast.errors import CaptureError, FileFormatError, InputError, MissingExtraError, UnknownModelError
 from traincast.frontend.capturing.capture import capture
 from traincast.frontend.onnx_model.reader import read_onnx
+from traincast.frontend.source import load
 from traincast.frontend.step import TrainingStep
 
 WIDTH, STEPS, N_WORDS = 16, 4, 30
@@ -318,6 +319,40 @@ def test_a_node_that_fails_is_named_with_its_shapes_and_the_fixed_batch(tmp_path
     path = write(tmp_path / "fixed.onnx", nodes, shape=[2, 4], initializers=[sizes, condition])
     with pytest.raises(CaptureError, match=r"'pick' \(Where\).*\(3, 4\).*exported for a batch of 2 only"):
         run_on_meta(read_onnx(path), 3)
+
+
+@pytest.mark.parametrize("shape", [[2**62, 8], [2, 2**62], ["batch", 10**6, 10**6]])
+def test_an_input_that_no_memory_holds_is_told(tmp_path, shape):
+    path = write(tmp_path / "huge.onnx", [helper.make_node("Relu", ["x"], ["y"])], shape=shape)
+    with pytest.raises(FileFormatError, match=r"huge\.onnx: the input 'x' of shape .* more than 10,000,000,000 values"):
+        read_onnx(path)
+
+
+@pytest.mark.parametrize("kind", [0, 29, -5])
+def test_a_type_that_onnx_does_not_have_is_told(tmp_path, kind):
+    tensor = helper.make_tensor("w", TensorProto.FLOAT, [2], [0.0, 1.0])
+    path = write(
+        tmp_path / "odd.onnx", [helper.make_node("Add", ["x", "w"], ["y"])], shape=["b", 2], initializers=[tensor]
+    )
+    model = onnx.load(str(path))
+    model.graph.initializer[0].data_type = kind
+    onnx.save(model, path)
+    with pytest.raises(
+        FileFormatError, match=rf"odd\.onnx: the tensor 'w' is of type {kind}, which ONNX does not have"
+    ):
+        read_onnx(path)
+    model.graph.initializer[0].data_type = TensorProto.FLOAT
+    model.graph.input[0].type.tensor_type.elem_type = kind
+    onnx.save(model, path)
+    with pytest.raises(CaptureError, match="cannot be trained on"):
+        read_onnx(path)
+
+
+def test_a_node_that_fails_is_told_with_the_file(tmp_path):
+    pool = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[2], name="pool")
+    path = write(tmp_path / "flat.onnx", [pool], shape=["batch", 4, 4, 4])
+    with pytest.raises(CaptureError, match=r"^'.*flat\.onnx': .*'pool'"):
+        load(str(path))
 
 
 @pytest.mark.parametrize("content", [b"", b"just some text, no protobuf", b"PK\x03\x04" + bytes(50)])

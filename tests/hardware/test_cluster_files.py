@@ -128,8 +128,8 @@ def test_files_that_are_no_toml_at_all(write, tmp_path):
         read_cluster_file(write("device = " + "[" * 5000))
     with pytest.raises(FileFormatError, match="' is not TOML: it has a whole number of thousands of digits"):
         read_cluster_file(write("n_nodes = " + "9" * 5000))
-    with pytest.raises(FileFormatError, match=r"' is not UTF-8 text\.$"):
-        read_cluster_file(write(b"\xff\xfe\x00"))
+    with pytest.raises(FileFormatError, match=r"' is not UTF-8 text: save it as"):
+        read_cluster_file(write(b"\x80"))
     with pytest.raises(InputError, match=r"^Cluster file '.*none\.TOML' cannot be read: No such file or directory\.$"):
         find_cluster(str(tmp_path / "none.TOML"))
     with pytest.raises(InputError, match="cannot be read: embedded null"):

@@ -57,6 +57,7 @@ def test_a_spreadsheet_export_with_byte_order_mark_and_blank_lines_is_read(write
         ("a,1,1,1\nmine,10,-16,500", "row 2 ('mine'), column memory_gib: '-16' is out of range."),
         ("mine,10,0,500", "row 1 ('mine'), column memory_gib: '0' is out of range."),
         ("mine,10,16,nan", "row 1 ('mine'), column memory_gb_per_s: 'nan' is out of range."),
+        ("mine,8.1,16,1e-320", "row 1 ('mine'), column memory_gb_per_s: '1e-320' is out of range."),
         ("mine,1e308,16,500", "row 1 ('mine'), column fp32_tflop_per_s: '1e308' is out of range."),
         ("mine,,16,500", "row 1 ('mine'): column fp32_tflop_per_s is required and missing or empty."),
         (",10,16,500", "row 1: column name is required and missing or empty."),
@@ -100,7 +101,7 @@ def test_a_bad_toml_file_is_explained(write, text, words):
 
 
 def test_files_that_are_no_tables_at_all(write, tmp_path):
-    with pytest.raises(FileFormatError, match="is not UTF-8 text"):
+    with pytest.raises(FileFormatError, match="is UTF-16 text"):
         read_device_file(write("a.csv", b"\xff\xfe\x00"))
     with pytest.raises(FileFormatError, match="names a column twice"):
         read_device_file(write("a.csv", "name,name\na,b"))

@@ -111,7 +111,7 @@ def test_a_file_that_is_no_job_is_refused(tmp_path):
     with pytest.raises(FileFormatError, match="is not TOML"):
         read_job(path)
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(FileFormatError, match="is not UTF-8 text"):
+    with pytest.raises(FileFormatError, match="is UTF-16 text"):
         read_job(path)
     with pytest.raises(InputError, match="cannot be read: No such file"):
         read_job(tmp_path / "gone.toml")

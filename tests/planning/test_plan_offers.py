@@ -108,7 +108,7 @@ def test_a_missing_or_binary_file_of_prices_is_refused(tmp_path):
     with pytest.raises(InputError, match="cannot be read: No such file"):
         read_prices(tmp_path / "none.csv")
     (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00\x01")
-    with pytest.raises(FileFormatError, match="is not UTF-8 text"):
+    with pytest.raises(FileFormatError, match="is UTF-16 text"):
         read_prices(tmp_path / "binary.csv")
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import resource
 import sys
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -275,6 +277,22 @@ def test_an_image_that_claims_to_be_huge_is_not_decoded(tmp_path, side):
     path.write_bytes(png_that_claims(side, side))
     with pytest.raises(FileFormatError, match=r"bomb.png' claims more than [\d,]+ pixels"):
         decode(path, side=4)
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="nothing tells how much memory is mapped")
+def test_a_part_that_claims_more_bytes_than_there_is_memory_is_damage(tmp_path):
+    path = tmp_path / "claims.png"
+    content = png_that_claims(8, 8)
+    place = content.index(b"IDAT")
+    path.write_bytes(content[: place - 4] + b"\xff\xff\xff\xf0" + content[place:])
+    mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (mapped + 10**9, before[1]))
+    try:
+        with pytest.raises(FileFormatError, match=r"claims\.png' cannot be decoded: it is damaged"):
+            decode(path, side=4)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -271,7 +271,7 @@ def test_a_gzip_cut_short_says_so(tmp_path):
     ("content", "words"),
     [
         (b"", "is empty"),
-        (b"\x00\xff\xfe\x80", "is not text"),
+        (b"\x00\xff\xfe\x80", "is not UTF-8 text"),
         (b'{"weights": [1, 2]}', "no list of 'traceEvents'"),
         (b'{"traceEvents": []}', "has no ops"),
         (b'{"traceEvents": [{"ph": "M", "name": "process_name"}]}', "has no ops"),

@@ -128,6 +128,13 @@ def test_json_of_a_measurement_is_read(tmp_path):
     assert len(read_measured(write(tmp_path, json.dumps([answer, answer]), "two.json"))) == 2
 
 
+def test_seconds_of_many_digits_are_none(tmp_path):
+    phases = {"data": {"median": 0.001}, "forward": {"median": 10**400}}
+    answer = {"model": "mnist_cnn", "batch_size": 8, "step_s": 0.004, "phases": phases}
+    (record,) = read_measured(write(tmp_path, json.dumps(answer), "one.json"))
+    assert step_of_record(record, source="").phases == {"input": 0.001}
+
+
 def test_what_measure_measures_is_read_back(tmp_path):
     from traincast.measurement.measure import measure_step
     from traincast.measurement.runnable import Runnable

@@ -19,12 +19,14 @@ def test_a_mark_of_the_byte_order_is_no_text(tmp_path):
         ("none.toml", "File none.toml cannot be read: No such file or directory."),
         (".", "File . cannot be read: Is a directory."),
         ("\0", "File \\x00 cannot be read: embedded null byte."),
-        ("binary.toml", "File binary.toml is not UTF-8 text."),
+        ("excel.toml", "File excel.toml is UTF-16 text, as Excel writes 'Unicode Text': save it as 'CSV UTF-8'."),
+        ("binary.toml", "File binary.toml is not UTF-8 text: save it as 'CSV UTF-8', if it is a table."),
         ("broken.toml", "File broken.toml is not TOML: "),
     ],
 )
 def test_what_cannot_be_read_is_told_in_a_sentence(tmp_path, name, words):
-    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "excel.toml").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "binary.toml").write_bytes(b"\x80")
     (tmp_path / "broken.toml").write_text("a = = 1\n")
     with pytest.raises(TraincastError, match=f"^{re.escape(words)}"):
         read_toml(tmp_path / name, f"File {name}")

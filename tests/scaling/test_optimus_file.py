@@ -44,5 +44,5 @@ def test_a_file_that_cannot_be_read_is_said(tmp_path):
         read_speeds(tmp_path / "none.csv")
     binary = tmp_path / "speeds.csv"
     binary.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(FileFormatError, match="is not UTF-8 text"):
+    with pytest.raises(FileFormatError, match="is UTF-16 text"):
         read_speeds(binary)

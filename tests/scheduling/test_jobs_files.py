@@ -350,6 +350,12 @@ def test_an_application_from_rows_is_what_the_tables_say(tables):
     assert tiny_application().max_batch == 32
 
 
+def test_tables_without_a_common_application_are_told(tables, written):
+    written(GRADIENTS + "other,8,1,100,1,2\n", "pollux_gradient_statistics.csv")
+    with pytest.raises(FileFormatError, match=r"pollux_t4_steps\.csv' and 'pollux_gradient\S+' beside it have no"):
+        read_applications(tables)
+
+
 @pytest.mark.parametrize("n_digits", [400, 5000])
 def test_numbers_of_many_digits_are_refused_with_their_line(tmp_path, n_digits):
     big = "9" * n_digits
@@ -371,7 +377,7 @@ def test_numbers_of_many_digits_are_refused_with_their_line(tmp_path, n_digits):
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("pollux_t4_steps.csv", b"\xff\xfe\x00", "is not a CSV file"),
+        ("pollux_t4_steps.csv", b"\xff\xfe\x00", "is UTF-16 text"),
         ("pollux_t4_steps.csv", STEPS.encode() + b"bert," + b"1" * 200_000, "is not a CSV file: field larger than"),
         ("pollux_t4_steps.csv", STEPS.encode() + b"bert,placements\n", "line 2: it has fewer cells than the header"),
         (

@@ -155,9 +155,10 @@ def _check_batches(batch_to: float | None, noise_scale: float | None, batch_size
 def _check_answerable(log: Log, asked: LogQuestion) -> None:
     """What a run that is watched may still write is told here: too few points, and the steps of an epoch."""
     from traincast.curves.from_loss import relation_for
-    from traincast.curves.log_question import length_for, series_for
+    from traincast.curves.log_question import length_for, of_points, series_for
     from traincast.curves.points import FEWEST, clean
     from traincast.logs.counting import count
+    from traincast.report.input_files import naming
 
     if relation_for(log, asked) is None:
         series = series_for(log, asked)
@@ -167,7 +168,10 @@ def _check_answerable(log: Log, asked: LogQuestion) -> None:
                 f"'{series.name}' of '{log.path}' is not finite since {since}: it diverged before there were the "
                 f"{FEWEST} points that a curve needs."
             )
-        clean(series.steps, series.values)
+        if len(series) < FEWEST:
+            raise InputError(f"'{log.path}' has {of_points(series)}, and a curve needs at least {FEWEST}.")
+        with naming(log.path):
+            clean(series.steps, series.values)
     if asked.n_epochs is not None and length_for(log, asked) is None:
         raise InputError(
             f"'{log.path}' counts steps and does not say how many an epoch has: give the length in steps, or the "

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from traincast.errors import InputError, MissingExtraError, UnknownModelError, close_names
+from traincast.report.input_files import is_there
 
 if TYPE_CHECKING:
     from traincast.frontend.step import TrainingStep
@@ -119,7 +120,7 @@ def _read(text: str, options: dict[str, Any]) -> TrainingStep:
         from traincast.frontend.python_file import read_factory
 
         return read_factory(text, **options)
-    if not path.exists():
+    if not is_there(path):
         from traincast.frontend.models.registry import ZOO
 
         raise UnknownModelError(f"No model named '{text}'.{close_names(text, ZOO)} What can be run is {_KINDS}.")

@@ -123,10 +123,10 @@ def _words(typed: Mapping[str, Any]) -> list[str]:
 def _absolute(name: str, value: Any) -> str:
     """A file that an option names is the one that the user sees: of today, and beside the user."""
     if name in _FILES:
-        return str(Path(value).resolve())
+        return str(Path(value).absolute())
     if name != "on" or not (place := read_place(str(value))).is_file:
         return str(value)
-    return str(replace(place, name=str(Path(place.name).resolve())))
+    return str(replace(place, name=str(Path(place.name).absolute())))
 
 
 def _check_whole(options: Mapping[str, Any]) -> None:

@@ -103,8 +103,8 @@ def relation_for(log: Log, asked: LogQuestion) -> LossRelation | None:
     loss = _loss([log, *asked.relation_from], split)
     if loss is None and siblings:
         raise InputError(
-            f"'{log.path}' and the logs of the relation have no loss of one split with {FEWEST} points or more, so "
-            "no accuracy can be told from it."
+            f"'{log.path}' and the logs of the relation, {', '.join(repr(one.path) for one, _ in siblings)}, have no "
+            f"loss of one split with {FEWEST} points or more, so no accuracy can be told from it."
         )
     if loss is None or not (siblings or _is_sparse(logged, loss)):
         return None

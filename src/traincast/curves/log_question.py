@@ -204,13 +204,17 @@ def curve_for(log: Log, series: Series, asked: LogQuestion) -> Curve:
     return fit_curve(series.steps, series.values, asked.family, total_steps=end, learning_rate=rates, metric=kind)
 
 
+def of_points(series: Series) -> str:
+    """How many, in words."""
+    return f"{len(series)} finite point{'' if len(series) == 1 else 's'} of '{series.name}'"
+
+
 def _whole(other: Log, series: Series) -> Series:
     """What another run has of the same kind."""
     found = other.find(series.metric, series.split)
     if len(found) < FEWEST:
         raise InputError(
-            f"'{other.path}' has {len(found)} finite points of '{found.name}', and a run that others are like has at "
-            f"least {FEWEST}."
+            f"'{other.path}' has {of_points(found)}, and a run that others are like has at least {FEWEST}."
         )
     return found
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from traincast.errors import InputError, UnknownModelError, close_names
 from traincast.frontend.models.registry import ZOO
 from traincast.frontend.zoo import load_zoo_model
+from traincast.report.input_files import naming
 from traincast.trace.file import SUFFIX, is_trace, read_trace
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def load(model: str | Path, **options: Any) -> Trace:
 
 def _captured(reader: Callable[..., TrainingStep], text: str, options: dict[str, Any]) -> Trace:
     """What a user's own code prints meanwhile goes to stderr: stdout holds the answer, which may be JSON."""
-    with redirect_stdout(sys.stderr):
+    with redirect_stdout(sys.stderr), naming(text):
         try:
             step = reader(text, **options)
         except TypeError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -53,6 +52,14 @@ MAY_BE_ZERO = (
     "link_latency_s",
     "waiting_fraction",
 )
+
+
+_LEAST, _MOST = 1e-24, 1e24  # of seconds, bytes, watts, flop a second: products of a few stay what a float holds
+
+
+def is_in_range(value: float) -> bool:
+    """Whether hardware can have it: 0, or neither vanishing nor beyond all that there will be."""
+    return value == 0 or _LEAST <= value <= _MOST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,10 +133,10 @@ class Device:
             value = getattr(self, field)
             if value is None:
                 continue
-            if not math.isfinite(value) or value < 0 or (value == 0 and field in _POSITIVE):
+            if not is_in_range(value) or (value == 0 and field in _POSITIVE):
                 raise InputError(f"Device '{self.name}': {field} cannot be {value}.")
         for work, price_s in self.prices:
-            if not math.isfinite(price_s) or price_s < 0:
+            if not is_in_range(price_s):
                 raise InputError(f"Device '{self.name}': the price of {work} cannot be {price_s}.")
 
     @property

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from traincast.errors import FileFormatError, InputError, close_names
-from traincast.hardware.device import MAY_BE_ZERO, Device
+from traincast.hardware.device import MAY_BE_ZERO, Device, is_in_range
 from traincast.report.small_files import csv_lines, read_text, shipped_text, toml_of
 from traincast.units import GIB, GIGA, MEGA, MIB, TERA
 
@@ -187,7 +187,7 @@ def _value(raw: Any, cell: _Cell, where: str) -> Any:
         number = float(raw)
     except (ValueError, OverflowError):
         raise FileFormatError(f"{where}: {_shown(raw)} is not a number.") from None
-    if not math.isfinite(number * cell.factor) or number < 0 or (number == 0 and cell.field not in MAY_BE_ZERO):
+    if not is_in_range(number * cell.factor) or (number == 0 and cell.field not in MAY_BE_ZERO):
         raise FileFormatError(f"{where}: {_shown(raw)} is out of range.")
     if cell.holds == "whole":
         if not number.is_integer():
@@ -209,7 +209,7 @@ def _price(raw: float, where: str) -> float:
         price = float(raw)
     except OverflowError:
         price = math.inf
-    if not math.isfinite(price):
+    if price != 0 and not is_in_range(abs(price)):
         raise FileFormatError(f"{where}: {_shown(raw)} is out of range.")
     return price
 

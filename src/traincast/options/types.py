@@ -41,7 +41,7 @@ def _first_bad_text(value: object, kinds: list[str]) -> str | None:
     return next((item for item in value if isinstance(item, str) and not _can_be_written(item)), None)  # type: ignore[attr-defined]
 
 
-def _right(value: object, kinds: list[str]) -> str:
+def _right(value: Any, kinds: list[str]) -> str:
     is_number = isinstance(value, numbers.Real) and not _is_flag(value) and value == value
     if is_number and isinstance(value, numbers.Integral) and ("int" in kinds or "float" in kinds):
         return "a smaller number"
@@ -50,6 +50,8 @@ def _right(value: object, kinds: list[str]) -> str:
     if isinstance(value, str) and "str" in kinds:
         is_long = len(value) > _LONGEST_TEXT
         return f"at most {_LONGEST_TEXT:,} letters" if is_long else "text without null characters and lone surrogates"
+    if _is_list(value) and any(isinstance(item, str) and not _can_be_written(item) for item in value):
+        return f"texts of at most {_LONGEST_TEXT:,} letters without null characters and lone surrogates"
     return " or ".join(_words(kind) for kind in kinds)
 
 

@@ -16,6 +16,9 @@ _PHASES = {"data": "input", "input_wait": "input", "exposed_communication": "com
 _KNOWN = ("input", "copy", *WORK_PHASES, "communication", "other")
 
 
+_MOST_S = 1e12  # a step of thirty thousand years; a file may hold whole numbers that no float holds
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredStep:
     """Seconds of one step. `phases` may be empty; `work` is None where nobody looked at kinds of ops."""
@@ -124,7 +127,7 @@ def _summary(value: Any, usual: str) -> Any:
 
 def _seconds(value: Any) -> float | None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and value >= 0 else None
+    return float(value) if is_number and 0 <= value <= _MOST_S else None
 
 
 def _named(record: Record) -> str:

@@ -9,16 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from traincast.errors import FileFormatError, InputError
-from traincast.report.input_files import regular
+from traincast.report.input_files import not_utf8, regular
 from traincast.report.parsing import parse_toml
 
 
 def read_text(path: str | Path, where: str) -> str:
     """The text of a file; `where` names it in a sentence, as in "Price file 'own.csv'"."""
+    content = b""
     try:
-        return regular(path).read_text(encoding="utf-8-sig")
+        content = regular(path).read_bytes()
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise FileFormatError(f"{where} is not UTF-8 text.") from None
+        raise FileFormatError(f"{where} {not_utf8(content)}.") from None
     except OSError as error:
         raise InputError(f"{where} cannot be read: {error.strerror}.") from None
     except ValueError as error:  # a path with a null character

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from traincast.errors import InputError
+from traincast.report.input_files import is_there, naming
 from traincast.scaling.optimus import (
     TERMS,
     SpeedCurve,
@@ -80,7 +80,8 @@ def speed_model(speeds: str, batch_size: int | None) -> tuple[SpeedModel, SpeedF
         if batch_size is None:
             raise InputError("paper-sync needs the global batch size, which the paper's table does not give.")
         return paper_model("sync", batch_size=batch_size), None
-    if not Path(speeds).exists():
+    if not is_there(speeds):
         raise InputError(f"The speeds are {', '.join(_PAPER)} or a CSV file, but there is no file '{speeds}'.")
-    fit = fit_speed(read_speeds(speeds), mode="async" if batch_size is None else "sync", batch_size=batch_size)
+    with naming(speeds):
+        fit = fit_speed(read_speeds(speeds), mode="async" if batch_size is None else "sync", batch_size=batch_size)
     return fit.model, fit

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TextIO, cast
 
 from traincast.errors import FileFormatError, InputError
-from traincast.report.input_files import regular
+from traincast.report.input_files import not_utf8, regular
 from traincast.scheduling.jobs_row import Row
 
 _MOST_ROWS = 200_000  # twice those of Philly; a small gzip file can unpack to any number
@@ -53,7 +53,9 @@ def read_rows(path: Path) -> tuple[Sequence[str], list[Row]]:
             rows = [Row(path, reader.line_num, cells) for cells in itertools.islice(reader, _MOST_ROWS + 1)]
     except OSError as error:
         raise InputError(f"'{path}' cannot be read: {error.strerror or error}.") from None
-    except (UnicodeDecodeError, csv.Error, EOFError, zlib.error) as error:
+    except UnicodeDecodeError as error:
+        raise FileFormatError(f"'{path}' {not_utf8(error.object)}.") from None
+    except (csv.Error, EOFError, zlib.error) as error:
         raise FileFormatError(f"'{path}' is not a CSV file: {error}.") from None
     if len(rows) > _MOST_ROWS:
         raise FileFormatError(f"'{path}' holds more than {_MOST_ROWS:,} rows: cut it into parts.")

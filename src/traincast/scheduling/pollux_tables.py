@@ -43,6 +43,8 @@ def read_applications(folder: Path, kind: str = KIND) -> dict[str, Application]:
                 min_local_batch=table.smallest_batch,
                 max_devices=1 if name in _ONE_DEVICE else table.max_devices,
             )
+    if not found:
+        raise FileFormatError(f"'{folder / STEPS_FILE}' and '{LEARNING_FILE}' beside it have no application in common.")
     return found
 
 

@@ -90,9 +90,14 @@ def test_a_mistake_in_a_file_is_named_with_its_line(text, message, tmp_path):
 def test_a_file_that_is_not_there_or_not_text(tmp_path):
     with pytest.raises(InputError, match="There is no file"):
         read_fits(tmp_path / "none.csv")
-    for content in (b"\xff\xfe\x00\x80", b"model,num_layers\x00"):
+    told = {
+        b"\xff\xfe\x00\x80": "is UTF-16 text",
+        b"\x80": "is not UTF-8 text",
+        b"model,num_layers\x00": "a binary file",
+    }
+    for content, words in told.items():
         (tmp_path / "binary.csv").write_bytes(content)
-        with pytest.raises(InputError, match="cannot be read as a text file"):
+        with pytest.raises(FileFormatError, match=words):
             read_fits(tmp_path / "binary.csv")
 
 

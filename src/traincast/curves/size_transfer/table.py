@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from traincast.errors import FileFormatError, InputError
-from traincast.report.input_files import regular
+from traincast.report.input_files import is_there
 from traincast.report.parsing import parse_json
+from traincast.report.small_files import read_text
 
 Row = Mapping[str, str]  # by lower-case name; what is not there is empty
 
@@ -36,14 +37,11 @@ def number(where: str, name: str, text: str) -> float:
 
 
 def _text(path: Path) -> str:
-    try:
-        text = regular(path).read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise InputError(f"There is no file '{path}'.") from None
-    except (OSError, UnicodeDecodeError):
-        raise InputError(f"'{path}' cannot be read as a text file.") from None
+    if not is_there(path):
+        raise InputError(f"There is no file '{path}'.")
+    text = read_text(path, f"'{path}'")
     if "\0" in text:
-        raise InputError(f"'{path}' cannot be read as a text file.")
+        raise FileFormatError(f"'{path}' is a binary file, and should be a table.")
     return text
 
 

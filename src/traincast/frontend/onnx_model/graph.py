@@ -120,10 +120,19 @@ def load_graph(path: Path) -> Graph:
         model = inliner.inline_local_functions(model)
     try:
         graph = Graph(model, path)
-    except (TypeError, ValueError, IndexError, SyntaxError) as error:  # an attribute without a type, a name of no scope
+    except (
+        TypeError,
+        ValueError,
+        LookupError,
+        SyntaxError,
+    ) as error:  # an attribute without a type, no name of a scope
         raise FileFormatError(f"{path} holds a node or tensor that cannot be read: {error}.") from error
     _check_order(graph)
-    for name in graph.initializers:
+    for name, tensor in graph.initializers.items():
+        if tensor.data_type == onnx.TensorProto.UNDEFINED or tensor.data_type not in onnx.TensorProto.DataType.values():
+            raise FileFormatError(
+                f"{path}: the tensor '{name}' is of type {tensor.data_type}, which ONNX does not have."
+            )
         if min(graph.shape(name), default=0) < 0:
             raise FileFormatError(f"{path}: the tensor '{name}' has a dimension below 0: {graph.shape(name)}.")
         if math.prod(graph.shape(name)) > _MOST_VALUES:

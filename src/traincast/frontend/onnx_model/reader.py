@@ -8,10 +8,11 @@ it. Equal weights that the exporter merged, as it does with those of a net that 
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from traincast.errors import InputError
+from traincast.errors import FileFormatError, InputError
 from traincast.frontend.onnx_model.graph import load_graph
 from traincast.frontend.step import TrainingStep
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from traincast.frontend.onnx_model.graph import Graph, GraphInput
+
+
+_MOST_VALUES = 10**10  # of an input: 40 GB
 
 
 def read_onnx(path: str | Path, *, dims: dict[str, int] | None = None, with_weights: bool = False) -> TrainingStep:
@@ -35,6 +39,7 @@ def read_onnx(path: str | Path, *, dims: dict[str, int] | None = None, with_weig
 
     shapes = _input_shapes(graph, dims or {})
     batch = _exported_batch(graph)
+    _check_inputs(graph, shapes, batch or 1)
     module = build_module(graph, TrainedWeights(graph, with_values=with_weights), exported_batch=batch)
     example = _example_maker(graph, shapes)
     if batch is not None:
@@ -74,6 +79,15 @@ def _input_shapes(graph: Graph, dims: dict[str, int]) -> list[tuple[int | None, 
         )
 
     return [tuple(size(given, axis) for axis in range(len(given.dims))) for given in graph.inputs]
+
+
+def _check_inputs(graph: Graph, shapes: list[tuple[int | None, ...]], batch_size: int) -> None:
+    """An example is made of them, so they should fit a memory."""
+    for given, shape in zip(graph.inputs, shapes, strict=True):
+        if math.prod(batch_size if size is None else size for size in shape) > _MOST_VALUES:
+            raise FileFormatError(
+                f"{graph.path}: the input '{given.name}' of shape {given.dims} has more than {_MOST_VALUES:,} values."
+            )
 
 
 def _names(given: GraphInput, axis: int) -> list[str]:

@@ -83,7 +83,10 @@ def torch_dtype(onnx_type: int) -> Any:
         TensorProto.BOOL: torch.bool,
     }
     if onnx_type not in names:
-        raise CaptureError(f"ONNX tensors of type {TensorProto.DataType.Name(onnx_type)} cannot be trained on.")
+        called = dict(zip(TensorProto.DataType.values(), TensorProto.DataType.keys(), strict=True)).get(
+            onnx_type, onnx_type
+        )
+        raise CaptureError(f"ONNX tensors of type {called} cannot be trained on.")
     return names[onnx_type]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from traincast.errors import InputError
+from traincast.report.input_files import is_there
 
 # Capturing takes most of an hour, so all commands that need the traces look for them at one place.
 USUAL_TRACES = Path.home() / ".cache" / "traincast" / "traces"
@@ -30,7 +31,7 @@ _DATA_FILES = (
 
 def check_folders(data: Path, traces: Path) -> None:
     """One sentence where the measurements or the traces are not there."""
-    if not data.is_dir():
+    if not (is_there(data) and data.is_dir()):
         raise InputError(
             f"There is no folder '{data}': --data is the folder of public measurements, with ops/, e2e/ and layers/."
         )

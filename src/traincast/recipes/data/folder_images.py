@@ -20,7 +20,10 @@ Tensor = Any
 # Pillow lets go of the interpreter while it decodes, so threads help; more than this and they wait for each other.
 _MOST_THREADS = 8
 # What Pillow raises for a damaged file, by format; UnidentifiedImageError is an OSError.
-_DAMAGED = (OSError, SyntaxError, ValueError, TypeError, LookupError, EOFError, OverflowError, struct.error, zlib.error)
+_DAMAGED = (
+    *(OSError, SyntaxError, ValueError, TypeError, LookupError, EOFError, OverflowError, struct.error, zlib.error),
+    MemoryError,  # a part that says it has 4 GB
+)
 
 
 def pillow(module: str = "Image") -> Any:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from traincast.errors import FileFormatError, InputError, MissingExtraError
 from traincast.recipes.engine.torch_file import TORN, load_plain
+from traincast.report.input_files import is_there
 
 # Where training programs keep the weights inside a checkpoint; ours first.
 _KEYS = ("module", "state_dict", "model_state_dict", "model")
@@ -24,8 +25,8 @@ _KINDS = "a checkpoint.pt of traincast, a state dict saved by torch.save, or a .
 def read_weights(path: str | Path) -> dict[str, Tensor]:
     """The tensors of the file by name, on the CPU, without the prefix of a wrapper."""
     path = Path(path)
-    if not path.is_file():
-        what = "is a folder" if path.is_dir() else "does not exist"
+    if not is_there(path) or not path.is_file():
+        what = "is a folder" if is_there(path) and path.is_dir() else "does not exist"
         raise InputError(f"The weights '{path}' cannot be read: it {what}; give {_KINDS}.")
     found = _safetensors(path) if path.suffix == ".safetensors" else _state_dict(_torch_file(path))
     if not found:

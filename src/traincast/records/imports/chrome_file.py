@@ -11,7 +11,7 @@ from typing import Any
 
 from traincast.errors import FileFormatError, InputError
 from traincast.report import parsing
-from traincast.report.input_files import regular
+from traincast.report.input_files import not_utf8, regular
 
 _TAIL = 40  # characters of a broken file that are shown
 
@@ -34,7 +34,9 @@ def read_text(path: Path) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise FileFormatError(f"'{path}' is not text: a profiler trace is JSON, a table of measurements CSV.") from None
+        raise FileFormatError(
+            f"'{path}' {not_utf8(data)}. A profiler trace is JSON, a table of measurements CSV."
+        ) from None
 
 
 def parse_json(text: str, path: Path) -> Any:

@@ -50,7 +50,7 @@ def test_a_cpu_has_no_cuda_graphs():
 
 
 def test_a_mode_of_what_is_not_compiled_is_refused():
-    with pytest.raises(InputError, match=r"reduce-overhead' is a mode of torch\.compile: give compiled"):
+    with pytest.raises(InputError, match=r"'reduce-overhead': it is a mode of torch\.compile: ask for compiled code"):
         tc.forecast("resnet50", "T4", 8, compile_mode="reduce-overhead")
 
 

@@ -148,8 +148,8 @@ def test_a_device_that_never_waits_has_the_spread_of_its_ops_and_of_machines(que
 
 
 def test_a_device_that_always_waits_has_the_spread_of_hosts(question):
-    slow = replace(NO_HOST, call_s=1e9)
-    assert ask(question, host=slow).log_sd == pytest.approx(WAITING_LOG_SD, rel=1e-6)
+    slow = replace(NO_HOST, call_s=1e6)
+    assert ask(question, host=slow).log_sd == pytest.approx(WAITING_LOG_SD, rel=1e-4)
     assert ask(question, host=slow).bound_by == "host"
 
 
@@ -184,13 +184,14 @@ def test_intervals_follow_the_step(question):
 
 def test_estimates_are_the_numbers_that_are_known_each_with_its_interval(question):
     answer = ask(question, n_samples=9)
-    assert list(answer.estimates) == [name for name in NUMBERS if name != "cost_usd"]  # no price, no cost
+    unknown = ("cost_usd", "tokens_per_s", "tokens_per_s_per_device")  # no price, and a model that reads no tokens
+    assert list(answer.estimates) == [name for name in NUMBERS if name not in unknown]
     for name, number in answer.estimates.items():
         assert (number.p50, number.ends) == (getattr(answer, name), answer.interval(name))
 
 
 def test_a_complete_forecast_is_the_same_with_nothing_left_to_work_out(question):
-    lazy = ("flop_utilisation", "peak_memory_bytes", "estimates", "bound_s", "energy", "warnings", "assumptions")
+    lazy = ("flop_utilisation", "memory", "estimates", "bound_s", "energy", "warnings", "assumptions")
     answer = ask(question)
     assert not vars(answer).keys() & set(lazy)
     assert complete(answer) is answer

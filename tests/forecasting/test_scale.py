@@ -328,5 +328,5 @@ def test_a_forecast_on_more_devices_than_a_node_holds_is_that_on_its_nodes_and_w
     many = tc.forecast("resnet18", "64xH100-SXM5-80GB", 1024)
     said = tc.forecast("resnet18", "8x8xH100-SXM5-80GB@8xInfiniBand-NDR", 1024)
     assert many.step_s == said.step_s
-    assert any("taken for 8 nodes of 8 devices" in warning for warning in many.warnings)
+    assert any("read as 8 nodes of 8 devices" in warning for warning in many.warnings)
     assert not any("taken for" in warning for warning in said.warnings)

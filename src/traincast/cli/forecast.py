@@ -1,5 +1,6 @@
 """`traincast forecast`: what will this run take?"""
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -9,12 +10,23 @@ from traincast.cli.command import CommandLine, command
 from traincast.options import catalog as o
 
 if TYPE_CHECKING:
+    from traincast.cli.forecast_job import Run
     from traincast.forecasting.forecast import Forecast
     from traincast.planning.difference import Difference
     from traincast.planning.gates import Gates
     from traincast.report.document import Document
 
 _BROKEN_LIMIT = 3
+
+
+def _found(run: "Run", typed: Collection[str]) -> "tuple[Forecast, ...]":
+    """What a job file asks for wrongly is told with its name."""
+    if run.job is None:
+        return forecasts(**run.options)
+    from traincast.api.job import of_job
+
+    with of_job(run.job, [name for name in typed if name != "model"]):
+        return forecasts(**run.options)
 
 
 def _own(*, fail_over: o.FailOver = None, compare: o.CompareWith = None, against: o.Against = None) -> None:
@@ -31,7 +43,7 @@ def forecast(line: CommandLine) -> None:
     from traincast.cli.forecast_job import run_of
 
     run = run_of(line)
-    found = forecasts(**run.options)
+    found = _found(run, line.typed)
     earlier = run.earlier()
     difference = None if earlier is None else _difference(earlier[1], found, earlier[0])
     broken = _broken(run.gates, found)

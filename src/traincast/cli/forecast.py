@@ -25,7 +25,7 @@ def _found(run: "Run", typed: Collection[str]) -> "tuple[Forecast, ...]":
         return forecasts(**run.options)
     from traincast.api.job import of_job
 
-    with of_job(run.job, [name for name in typed if name != "model"]):
+    with of_job(run.job, [name for name in typed if name in run.options and name != "model"]):
         return forecasts(**run.options)
 
 

@@ -76,6 +76,12 @@ def test_flags_replace_what_the_job_says(capsys, job):
     assert data["pue"] == 1.5
 
 
+def test_what_a_job_asks_for_wrongly_is_told_with_its_name_and_what_a_flag_does_with_the_flag(capsys, job):
+    job.write_text(JOB.replace("[training]", '[training]\nprecision = "fp31"'))
+    assert f"Job file '{job}': precision 'fp31' is not known." in refused(capsys, job)
+    assert "--precision 'fp30' is not known." in refused(capsys, job, "--precision", "fp30")
+
+
 def test_a_curve_and_a_target_tell_when_it_is_good_enough(capsys, job, log):
     options = ["--curve", log, "--target", "0.9", "--metric", "accuracy"]
     out = told(capsys, job, *options).out

@@ -356,6 +356,14 @@ def test_tables_without_a_common_application_are_told(tables, written):
         read_applications(tables)
 
 
+def test_counts_that_nobody_has_are_refused_with_their_line(written):
+    path = written("name,submit_s,model,batch_size,n_samples,n_epochs,n_devices\na,0,mnist_cnn,64,6000,1e308,1\n")
+    with pytest.raises(
+        FileFormatError, match=r"line 2: n_epochs is 1e308: it should be a whole number from 1 to 1e\+15"
+    ):
+        api.simulate(path, "1x4xT4")
+
+
 @pytest.mark.parametrize("n_digits", [400, 5000])
 def test_numbers_of_many_digits_are_refused_with_their_line(tmp_path, n_digits):
     big = "9" * n_digits

@@ -6,6 +6,8 @@ docs/job.schema.json.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic_core import ErrorDetails
 
 from traincast.api.forecasts import forecasts
-from traincast.errors import FileFormatError, close_names
+from traincast.errors import CaptureError, FileFormatError, InputError, ParameterError, close_names
 from traincast.options.fields import field_of
 from traincast.options.option import Declared, declared
 from traincast.planning.gates import Gates
@@ -123,7 +125,24 @@ def read_job(path: str | Path) -> Job:
 
 def answer_job(path: str | Path) -> tuple[Forecast, ...]:
     """The forecasts that a job file asks for, one per place and batch size."""
-    return forecasts(**read_job(path).options(Path(path).parent))
+    written = read_job(path).options(Path(path).parent)
+    with of_job(path):
+        return forecasts(**written)
+
+
+@contextlib.contextmanager
+def of_job(path: str | Path, besides: Collection[str] = ()) -> Iterator[None]:
+    """A value that turns out to be wrong is told as one of the file, unless its parameter was given `besides`."""
+    try:
+        yield
+    except ParameterError as error:
+        if error.name in besides:
+            raise
+        raise FileFormatError(f"Job file '{path}': {error}") from error
+    except (InputError, FileFormatError, CaptureError) as error:
+        if besides or Path(path).name in str(error):
+            raise
+        raise type(error)(f"Job file '{path}': {error}") from error
 
 
 def job_of(content: dict[str, Any], where: str = "The job") -> Job:

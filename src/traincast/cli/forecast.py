@@ -1,5 +1,6 @@
 """`traincast forecast`: what will this run take?"""
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -9,12 +10,26 @@ from traincast.cli.command import CommandLine, command
 from traincast.options import catalog as o
 
 if TYPE_CHECKING:
+    from traincast.cli.forecast_job import ForecastRun
     from traincast.forecasting.forecast import Forecast
     from traincast.planning.difference import Difference
     from traincast.planning.gates import Gates
     from traincast.report.document import Document
 
 _BROKEN_LIMIT = 3
+
+
+def _found(run: "ForecastRun", typed: Collection[str]) -> "tuple[Forecast, ...]":
+    """What a job file asks for wrongly is told with its name."""
+    from traincast.cli.forecast_job import models_of
+
+    if run.job is None:
+        names = models_of(run.options["model"])
+        return tuple(each for name in names for each in forecasts(**{**run.options, "model": name}))
+    from traincast.api.job import of_job
+
+    with of_job(run.job, [name for name in typed if name in run.options and name != "model"]):
+        return forecasts(**run.options)
 
 
 def _own(*, fail_over: o.FailOver = None, compare: o.CompareWith = None, against: o.Against = None) -> None:
@@ -30,12 +45,10 @@ def forecast(line: CommandLine) -> None:
     --batch 8,16,32 --precision amp-fp16 --samples 100000 --epochs 3; traincast forecast job.toml --fail-over
     budget=200; traincast forecast vgg16,googlenet,resnet50 --on K80 --batch 1 --mode inference
     """
-    from traincast.cli.forecast_job import models_of, run_of
+    from traincast.cli.forecast_job import run_of
 
     run = run_of(line)
-    found = tuple(
-        one for model in models_of(run.options["model"]) for one in forecasts(**{**run.options, "model": model})
-    )
+    found = _found(run, line.typed)
     earlier = run.earlier()
     difference = None if earlier is None else _difference(earlier[1], found, earlier[0])
     from traincast.views.forecast import document_of

@@ -13,6 +13,8 @@ from traincast.errors import FileFormatError, InputError
 from traincast.lognormal import log_sd_of
 from traincast.scheduling.job import Job
 
+_MOST = 1e15  # epochs, samples, devices: nobody has more, and products of a few stay what a float holds
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -63,8 +65,8 @@ class Row:
 
     def whole(self, column: str) -> int:
         number = self.number(column)
-        if not number.is_integer() or number < 1:
-            raise self.wrong(f"{column} is {self.text(column)}: it should be a whole number from 1")
+        if not number.is_integer() or not 1 <= number <= _MOST:
+            raise self.wrong(f"{column} is {self.text(column)}: it should be a whole number from 1 to {_MOST:g}")
         return int(number)
 
     def seconds(self, column: str) -> float:

@@ -35,7 +35,7 @@ def time_to_accuracy(
     from traincast.scaling.optimus import speed_curves
 
     if not 0 < steps_per_epoch < inf:
-        raise InputError(f"An epoch has steps, above 0 and finite, not {steps_per_epoch}.")
+        raise InputError(f"The steps per epoch should be finite and above 0, not {steps_per_epoch}.")
     return tuple(
         WorkersCurve(
             n_servers=curve.n_servers,

@@ -15,7 +15,7 @@ def make_method(name: str, *, layout: str = "nchw", ppp: float | None = None) ->
     if ppp is not None and name != "paleo":
         raise InputError(f"PPP is a setting of the method paleo and has no effect with {name}: leave it out.")
     if name != "traincast" and layout != "nchw":
-        raise InputError(f"The method {name} does not tell layouts apart: leave {layout} out, or use traincast.")
+        raise InputError(f"The method {name} does not distinguish layouts: leave {layout} out, or use traincast.")
     if name == "roofline":
         from traincast.kernels.roofline import Roofline
 

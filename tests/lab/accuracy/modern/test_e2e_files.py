@@ -99,4 +99,4 @@ def test_a_step_is_asked_as_a_user_would_ask(line):
 def test_a_question_that_is_refused_says_so_and_stops_no_other(line):
     row = row_of(line(n_gpus="32", sharding="tp=16;pp=1", interconnect="800 Gb/s per node"), "made_up.csv")
 
-    assert ask(row, load_model("gpt2")).refused.startswith("refused: tensor_parallel 16 needs groups inside a node")
+    assert ask(row, load_model("gpt2")).refused.startswith("refused: tensor_parallel 16 needs its groups inside a node")

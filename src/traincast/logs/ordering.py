@@ -59,7 +59,7 @@ def _superseded(steps: FloatArray, back: NDArray[np.int64], again: tuple[float, 
     n_rows = len(steps)
     if back[-1] == n_rows - 1 and not is_sure:  # one row alone may be a slip; it counts when more follow it
         remarks.append(
-            f"The last row goes back to step {count(steps[-1], 'epoch')}and is left out until more rows follow."
+            f"The last row goes back to step {count(steps[-1], 'epoch')} and is left out until more rows follow."
         )
         n_rows, back = n_rows - 1, back[:-1]
     is_kept = np.ones(n_rows, bool)

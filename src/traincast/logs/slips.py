@@ -36,7 +36,7 @@ def without_slips(sheet: Sheet) -> tuple[Sheet, list[str]]:
         if n_wrong:
             rows, have, they = _words(n_wrong)
             remarks.append(
-                f"{rows} {have} a number in '{name}' that is not a {what} (below 0, above {MOST:g} or not "
+                f"{rows} {have} a number in '{name}' that is not a valid {what} (below 0, above {MOST:g} or not "
                 f"finite): {they} left out."
             )
         rows_known = np.flatnonzero(is_known & ~is_wrong)

@@ -479,7 +479,10 @@ def test_a_bad_row_never_ends_a_watch(log, capsys, grow, row):
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ("-5,-0.05,1.2,300", "1 row has a number in 'step' that is not a valid step (below 0, above 1e+15 or not finite)"),
+        (
+            "-5,-0.05,1.2,300",
+            "1 row has a number in 'step' that is not a valid step (below 0, above 1e+15 or not finite)",
+        ),
         ("410,4.1,-1e308,205", "'train_loss' is not finite in one row, at step 410"),
     ],
 )

@@ -220,7 +220,7 @@ waits (*alone*), in turns. See [processes](processes.md).
 to a step. That is not what an all-reduce takes by itself: inside a step its messages find the other process still
 computing and all cores taken, and the last column of the second table is often a fraction of what is added. So
 calibration trains eleven small networks at two sizes with and without reducing, and fits three prices to the
-difference (`measurement/processes/ddp_fit.py`): of waiting for each other, a share of the step; of a message; of a
+difference (`measurement/processes/ddp_fit.py`): of waiting for each other, a share of the step; of per message; of a
 byte. Nothing is hidden behind backward: both need the same cores.
 
 **How often was this looked at?** An earlier form took the link from lone all-reduces and had 4 of 7 models within 20 %

@@ -64,7 +64,7 @@ def show_report(browser: Browser) -> None:
 def drop_log(page: Page) -> None:
     page.get_by_label("Target").fill("0.6")
     page.get_by_role("spinbutton", name="Steps of the run").fill("4000")
-    page.get_by_role("spinbutton", name="USD an hour").fill("3.06")
+    page.get_by_role("spinbutton", name="USD per hour").fill("3.06")
     file = {"name": "run.csv", "mimeType": "text/csv", "buffer": LOG.encode()}
     page.get_by_label("Drop a training log").set_input_files(files=[file])
     expect(page.locator("#converge .chart svg.main-svg").first).to_be_visible(timeout=60_000)

@@ -81,7 +81,7 @@ def test_an_odd_argument_is_answered_or_refused_in_words_and_nothing_else(call):
         (tc.read_log, {"on_progress": 5}, "on_progress cannot be 5: give a function or None."),
         (tc.read_log, {"columns": {"step": 3}}, "columns cannot be {'step': 3}: give a dictionary or None."),
         (tc.transfer, {"size": 26.5}, "size cannot be 26.5: give a whole number."),
-        (tc.estimate_memory, {"devices": "mine.toml"}, "give the name of that device, too."),
+        (tc.estimate_memory, {"devices": "mine.toml"}, "give that, too."),
     ],
 )
 def test_the_sentence_names_the_argument_and_what_would_be_right(function, wrong, told):

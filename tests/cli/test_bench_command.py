@@ -56,8 +56,8 @@ def test_failed_rows_are_done_again_when_asked(tmp_path, capsys, quick):
         (["--device", "gpu", "--on-ray", "local"], "not on 'gpu'"),
         (["--device", "cpu:x"], "not on 'cpu:x'"),
         (["--device", "cuda:1", "--on-ray", "local"], "On Ray every task sees one GPU"),
-        (["--device", "cuda", "--on-ray", "local", "--cpus-per-task", "2"], "divides its CPUs, not its GPUs"),
-        (["--cpus-per-task", "2"], "only a Ray cluster divides its CPUs"),
+        (["--device", "cuda", "--on-ray", "local", "--cpus-per-task", "2"], "apply to the CPUs of a Ray cluster only"),
+        (["--cpus-per-task", "2"], "apply to the CPUs of a Ray cluster only"),
     ],
 )
 def test_what_no_task_could_run_on_is_told_before_a_row_is_stored(tmp_path, capsys, arguments, words):
@@ -99,10 +99,10 @@ def test_bad_input_is_one_sentence(tmp_path, capsys):
         (["ops", "--store", tmp_path / "a.db", "--rows", 0], "--rows cannot be 0: give a whole number of at least 1"),
         (
             ["ops", "--store", tmp_path / "a.db", "--rows", 10**11],
-            "at most 1,000,000 rows, which take weeks, not 100,000,000,000",
+            "at most 1,000,000 rows (these take weeks), not 100,000,000,000",
         ),
         (["ops", "--store", tmp_path / "a.db", "--device", "tpu"], "not on 'tpu'"),
-        (["ops", "--store", tmp_path / "a.db", "--cpus-per-task", 2], "only a Ray cluster"),
+        (["ops", "--store", tmp_path / "a.db", "--cpus-per-task", 2], "of a Ray cluster only"),
     ):
         assert bench(*arguments) == 2
         error = capsys.readouterr().err.strip().splitlines()[-1]

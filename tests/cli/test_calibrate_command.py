@@ -47,7 +47,7 @@ def test_the_profile_is_shown_kept_and_exported_and_forecasts_use_it(home, tmp_p
     assert "sustained products, fp32" in printed.out
     assert "flop.linear" in printed.out
     text = " ".join(printed.out.split())
-    assert "From now on --on this-machine means this profile" in text
+    assert "'this-machine' now names this profile" in text
     assert f"Kept in {home / 'this-machine.toml'}" in text
     assert f"Wrote {exported}" in printed.err
     assert "What " in page.read_text(encoding="utf-8")
@@ -80,9 +80,9 @@ def test_two_processes_are_calibrated_forecast_and_measured_beside_their_forecas
     for _ in range(3):  # what other jobs disturb may tell no bandwidth, and the command says to try again
         if calibrate("--processes", "2") == 0:
             break
-        assert "calibrate again when the machine is quiet" in capsys.readouterr().err
+        assert "calibrate again on a quiet machine" in capsys.readouterr().err
     out = " ".join(capsys.readouterr().out.split())
-    assert "From now on --on 2xthis-machine means this profile" in out
+    assert "'2xthis-machine' now names this profile" in out
     assert [path.name for path in home.iterdir()] == ["this-machine-2.toml"]
     assert {one.benchmark for one in seen[-1].timings} == {"relu", *NETWORKS}
     reduced = {one.benchmark: one for one in seen[-1].reduced}
@@ -125,7 +125,7 @@ def test_a_profile_that_cannot_be_kept_is_shown_all_the_same(home, capsys, monke
     assert calibrate() == 2
     printed = capsys.readouterr()
     assert "sustained products, fp32" in printed.out
-    assert "From now on" not in printed.out
+    assert "now names this profile" not in printed.out
     assert "The profile was not kept. Cannot write" in printed.err
 
 

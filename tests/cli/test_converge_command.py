@@ -63,7 +63,7 @@ def test_several_logs_are_answered_together(log, tmp_path, capsys):
         ("", (), "empty"),
         ("step,loss\n1,2.0\n", (), "has 1 finite point of 'loss', and a curve needs at least 4"),
         ("step,loss\n1,2\n2,2\n3,nan\n4,nan\n", (), "is not finite since step 3: it diverged before"),
-        ("step,loss\n1,2\n2,2\n3,1\n4,1\n", ("--lr", "wavy"), "is no learning rate"),
+        ("step,loss\n1,2\n2,2\n3,1\n4,1\n", ("--lr", "wavy"), "is not a learning rate"),
         ("step,loss\n1,2\n2,2\n3,1\n4,1\n", ("--lr", "cosine"), "needs the length of the run"),
         ("step,loss\n1,2\n2,2\n3,1\n4,1\n", ("--metric", "accuracy"), "has no series 'accuracy'"),
         ("step,loss\n1,2\n2,2\n3,1\n4,1\n", ("--total-steps", "-5"), "above 0"),
@@ -149,7 +149,7 @@ def test_a_target_in_percent_does_not_stop_a_good_run(tmp_path, capsys):
     found = answer(capsys, file, *asked)
     assert found["arrival"]["target"] == 0.92
     assert run(["converge", str(file), "--metric", "accuracy", "--target", "920"]) == 2
-    assert "a target of 920 is not in between" in capsys.readouterr().err
+    assert "a target of 920 is outside that range" in capsys.readouterr().err
 
 
 def test_the_bill_counts_the_steps_before_the_first_row_and_says_so(tmp_path, capsys):
@@ -203,7 +203,7 @@ def test_lengths_that_say_the_same_may_both_be_given(log, capsys):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ((), "There is a price but no bill: its log has no clock, and no time of a step is given."),
+        ((), "There is a price but no cost: its log has no clock, and no time per step is given."),
         (("--step-s", 1), "There is no cost until the end: the length of the run is not known."),
         (("--step-s", 1, "--total-steps", 9000), "There is no cost so far: its log has no clock."),
     ],
@@ -217,7 +217,7 @@ def test_logs_of_a_relation_need_an_accuracy_to_tell(log, tmp_path, capsys):
     other = tmp_path / "other.csv"
     other.write_text(log.read_text())
     assert run(["converge", str(log), "--relation-from", str(other)]) == 2
-    assert "no metric is asked for: ask for the metric accuracy" in capsys.readouterr().err
+    assert "no metric is requested: use the metric accuracy" in capsys.readouterr().err
 
 
 def test_evaluations_are_drawn_beside_the_accuracy_that_is_told_from_the_loss(tmp_path):
@@ -250,8 +250,8 @@ def test_what_rises_is_read_on_a_plain_axis_and_what_has_fallen_far_on_a_logarit
     ("options", "words"),
     [
         ((), "the same data, batch and settings"),
-        (("--family", "optimus"), "along Optimus' law"),
-        (("--like", "whole.csv"), "as the runs that it is likened to"),
+        (("--family", "optimus"), "follows Optimus' law"),
+        (("--like", "whole.csv"), "like the runs it is compared with"),
     ],
 )
 def test_what_the_rest_of_a_run_is_taken_from_is_said(log, tmp_path, monkeypatch, capsys, options, words):

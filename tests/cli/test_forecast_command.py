@@ -278,7 +278,7 @@ def test_a_run_in_tokens_is_so_many_samples_of_the_model_s_length(capsys):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["resnet50", "--tokens", "1B"], "resnet50 reads no tokens"),
+        (["resnet50", "--tokens", "1B"], "resnet50 does not read tokens"),
         (["gpt2", "--tokens", "1B", "--samples", "5"], "leave one of them out"),
         (["gpt2", "--tokens", "-3"], "--tokens cannot be -3: give a whole number of at least 1."),
         (["gpt2", "--tokens", "some"], "--tokens 'some' is not a whole number: write 1281167, 300B or 15T."),

@@ -160,7 +160,7 @@ def test_two_commits_of_one_job_are_compared(capsys, job, tmp_path, monkeypatch)
     assert not any(row[:1] == ["n_epochs"] for row in rows)  # the flag holds on both sides
     assert "'nope' is not a commit" in refused(capsys, "job.toml", "--against", "nope")
     (tmp_path / "new.toml").write_text(JOB)
-    assert "'new.toml' was not there at 'HEAD'" in refused(capsys, "new.toml", "--against", "HEAD")
+    assert "'new.toml' did not exist at 'HEAD'" in refused(capsys, "new.toml", "--against", "HEAD")
 
 
 def committed(folder):
@@ -273,7 +273,7 @@ def test_what_a_commit_cannot_forecast_is_told(capsys, job, tmp_path):
         (["mnist_cnn", "--on", "T4", "--batch", "8", "--pue", "0.5"], "--pue cannot be 0.5: give a number of"),
         (["mnist_cnn", "--on", "T4", "--batch", "8", "--target", "0.9"], "A target needs a curve"),
         (["mnist_cnn", "--on", "T4", "--batch", "8", "--fail-over", "hours=1"], "cannot be checked"),
-        (["mnist_cnn", "--on", "T4", "--batch", "8", "--fail-over", "days=1"], "'days=1' is no limit"),
+        (["mnist_cnn", "--on", "T4", "--batch", "8", "--fail-over", "days=1"], "'days=1' is not a limit"),
     ],
 )
 def test_a_mistake_is_one_sentence(capsys, arguments, words):

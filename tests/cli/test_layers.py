@@ -87,7 +87,7 @@ def test_options_of_a_model_change_it(capsys):
         (["resnet50", "--seqlen", "8"], "resnet50 takes no option 'seqlen'"),
         (["resnet50", "--precision", "fp8", "--on", "T4"], "precision 'fp8' is not known"),
         (["nowhere/config.json"], "There is no file 'nowhere/config.json'"),
-        (["resnet50", "--tree", "--by", "kind"], "--tree shows modules"),
+        (["resnet50", "--tree", "--by", "kind"], "--tree cannot be True"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_exit_code_2(capsys, arguments, words):

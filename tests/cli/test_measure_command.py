@@ -173,7 +173,7 @@ def test_a_page_with_the_chart_is_written(capsys, tmp_path):
 def test_ctrl_c_shows_what_was_measured_and_leaves_with_130(capsys, own_file):
     model = own_file("signal.raise_signal(signal.SIGINT)")
     out = told(capsys, model, "--batch", "2", "--steps", "200", code=130).out
-    assert "Warning: It was stopped after " in out
+    assert "Warning: Stopped after " in out
 
 
 def test_a_module_that_fails_is_one_line_with_what_came_before(capsys, own_file):

@@ -209,7 +209,7 @@ def test_what_was_measured_until_ctrl_c_is_shown_and_kept_and_nobody_is_left_beh
         assert child.wait(30) == 130, (tmp_path / "said").read_text()
     answer = json.loads((tmp_path / "told").read_text())
     assert answer["is_partial"]
-    assert answer["warnings"][0] == f"It was stopped after {answer['exposed']['n']} of 6 rounds."
+    assert answer["warnings"][0] == f"Stopped after {answer['exposed']['n']} of 6 rounds."
     with Store(tmp_path / "kept.db") as store:
         (record,) = store.records()
     assert record.kind == "processes"

@@ -195,7 +195,7 @@ def test_a_batch_size_whose_step_is_too_long_is_the_last(capsys, file, tmp_path)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["{}:plain", "--batch", "8", "--sweep", "norm"], "has no batch norm to leave out"),
+        (["{}:plain", "--batch", "8", "--sweep", "norm"], "has no batch norm to remove"),
         (["{}:plain", "--batch", "8", "--sweep", "wrokers"], "--sweep 'wrokers' is not known. Close names: workers."),
         (["{}:plain", "--sweep", "norm"], "The batch size is missing: a sweep of norm needs"),
         (["{}:plain", "--batch", "0", "--sweep", "compile"], "--batch cannot be 0: give a whole number of at least 1"),

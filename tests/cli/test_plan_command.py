@@ -145,7 +145,7 @@ def test_a_page_with_the_chart_is_written(capsys, tmp_path):
         (["--as", "kubernetes"], "A plan cannot be written as 'kubernetes'."),
         (["--deadline", "1min", "--as", "slurm"], "No plan keeps its limits: the nearest is "),
         (["--max-gpus", "0"], "--max-gpus cannot be 0"),
-        (["--noise-scale", "-3"], "A noise scale is a number of samples, not below 0"),
+        (["--noise-scale", "-3"], "A noise scale is a number of samples and should not be below 0"),
     ],
 )
 def test_a_mistake_is_one_sentence(capsys, flags, words):
@@ -226,7 +226,7 @@ def test_the_page_shows_what_a_plan_prints_today(capsys, monkeypatch):
         (["--interruptions-per-day", "3"], "only spot machines are interrupted"),
         (["--checkpoint-mb-per-s", "500"], "only spot machines are interrupted"),
         (["--noise-scale", "1000"], "--noise-scale cannot be 1000.0: give several batch sizes to choose from, too."),
-        (["--target-accuracy", "0.9", "--curve", "earlier.csv"], "A target accuracy takes the place of the epochs"),
+        (["--target-accuracy", "0.9", "--curve", "earlier.csv"], "A target accuracy replaces the number of epochs"),
     ],
 )
 def test_a_flag_that_would_be_of_no_effect_is_refused(capsys, flags, told):

@@ -240,7 +240,7 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(capsys, arguments, words):
 def test_measured_bytes_need_a_model(capsys, tmp_path):
     file = file_of(tmp_path, EPOCHS)
     assert run(["scale", "--measured", file, "--samples", "50000"]) == 2
-    assert "Bytes need the size of the model: name it, or give --parameters." in capsys.readouterr().err
+    assert "Bytes need the size of the model: name the model or its number of parameters." in capsys.readouterr().err
     assert run(["scale", "--measured", file, "--samples", "50000", "--parameters", "0"]) == 2
     assert "--parameters cannot be 0" in capsys.readouterr().err
 

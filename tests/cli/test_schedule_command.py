@@ -78,7 +78,7 @@ def test_a_job_that_was_given_up_is_told_by_the_exit_code_too(capsys, monkeypatc
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--policy", "lottery"], "No policy is named 'lottery'"),
+        (["--policy", "lottery"], "There is no policy 'lottery'"),
         (["--policy", "optimus-online", "--cpus", "2"], "needs trainings with parameter servers"),
         (["--cpus", "0"], "--cpus cannot be 0: give a whole number of at least 1"),
         (["--interval", "0"], "--interval cannot be 0.0: give a number above 0"),

@@ -79,7 +79,7 @@ def test_the_page_has_the_devices_and_the_queue(capsys, jobs, tmp_path):
     page = tmp_path / "page.html"
     told(capsys, jobs, "--cluster", "4xT4", "--policy", "fifo,traincast", "--html", str(page))
     text = page.read_text()
-    for title in ("Devices under fifo", "Devices under traincast", "Jobs that wait", "Mean completion time"):
+    for title in ("Devices under fifo", "Devices under traincast", "Waiting jobs", "Mean completion time"):
         assert title in text
 
 
@@ -111,14 +111,14 @@ def test_decisions_may_come_at_each_event(capsys, jobs):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--cluster", "2xT4"], "Job 'short' asks for 4 devices, and '2xT4' has 2"),
-        (["--cluster", "0xT4"], "the number of devices a node should be a whole number from 1"),
-        (["--cluster", "4xT4", "--policy", "best"], "No policy is named 'best'"),
+        (["--cluster", "2xT4"], "Job 'short' asks for 4 devices, but '2xT4' has only 2"),
+        (["--cluster", "0xT4"], "the number of devices per node should be a whole number from 1"),
+        (["--cluster", "4xT4", "--policy", "best"], "There is no policy 'best'"),
         (["--cluster", "4xT4", "--seeds", "3"], "nothing is random"),
         (["--cluster", "4xT4", "--workload", "1"], "no workload 1 to choose"),
         (
             ["--cluster", "4xT4", "--policy", "optimus-online"],
-            "trainings with parameter servers, and job 'long' is none",
+            "trainings with parameter servers, but job 'long' has none",
         ),
         (["--cluster", "4xT4", "--seed", "-1"], "--seed cannot be -1: give a whole number of at least 0"),
         (["--cluster", "4xT4", "--repair", "60"], "matter only if nodes fail"),

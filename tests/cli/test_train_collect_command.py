@@ -59,7 +59,7 @@ def test_where_no_run_comes_to_its_end_it_is_said_and_the_exit_code_is_1(capsys)
     assert run([*line, "--json"]) == 1
     (failed,) = json.loads(capsys.readouterr().out)["runs"]
     assert failed["n_steps"] is None
-    assert "a smaller one may be stable" in failed["error"]
+    assert "try a smaller one" in failed["error"]
 
 
 def test_a_device_that_is_not_here_stores_no_failures(capsys, tmp_path):
@@ -81,10 +81,10 @@ def test_a_forecast_for_elsewhere_has_its_cost(capsys):
     [
         (["--epochs", "0"], "--epochs '0' is not a list of whole numbers from 1"),
         (["--seeds", "0"], "--seeds cannot be 0: give a whole number of at least 1"),
-        (["--models", "resnet"], "There is no recipe for a model 'resnet'."),
-        (["--on-devices", "gpu"], "There is no training on the device 'gpu'"),
-        (["--cpus-per-task", "1"], "only a Ray cluster divides its CPUs"),
-        (["--on-ray", "127.0.0.1:1"], "No Ray cluster can be used at '127.0.0.1:1'"),
+        (["--models", "resnet"], "There is no recipe for the model 'resnet'."),
+        (["--on-devices", "gpu"], "Training is not possible on the device 'gpu'"),
+        (["--cpus-per-task", "1"], "apply to the CPUs of a Ray cluster only"),
+        (["--on-ray", "127.0.0.1:1"], "Cannot use a Ray cluster at '127.0.0.1:1'"),
     ],
 )
 def test_mistakes_are_one_sentence(capsys, arguments, words):

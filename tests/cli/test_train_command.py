@@ -54,7 +54,7 @@ def test_the_forecast_comes_first_and_stands_beside_the_measurement_at_the_end(c
     assert again["result"]["n_steps"] == 3
     assert again["forecast"]["stages"][0]["n_steps"] == 3
     error = told(capsys, *SMALL, "--seed", "1", code=2).err
-    assert error.startswith("Error: 'runs/scratch-cifar_resnet20-digits' holds another run (its seed is 0, not 1)")
+    assert error.startswith("Error: 'runs/scratch-cifar_resnet20-digits' has another run (its seed is 0, not 1)")
 
 
 def test_the_page_of_a_run_has_what_its_forecast_warned_of_and_what_it_costs(capsys, tmp_path):
@@ -90,10 +90,10 @@ def test_only_the_forecast_trains_nothing(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--model", "resnet21"], "There is no recipe for a model 'resnet21'"),
+        (["--model", "resnet21"], "There is no recipe for the model 'resnet21'"),
         (["--epochs", "0"], "--epochs cannot be 0: give a whole number of at least 1"),
         (["--device", "cuda:9"], "There is no CUDA device to train on"),
-        (["--device", "gpu"], "There is no training on the device 'gpu'"),
+        (["--device", "gpu"], "Training is not possible on the device 'gpu'"),
         (["--checkpoint-every", "-1"], "--checkpoint-every cannot be -1.0"),
         (["--price=-1"], "--price cannot be -1.0: give a number above 0"),
         (["--learning-rate", "1e30"], "a learning rate of 1e+30"),
@@ -150,7 +150,7 @@ def test_a_broken_image_is_one_sentence_and_mended_the_same_command_trains(capsy
     line = ["scratch", "--data", "shades", "--image-side", "16", "--epochs", "1", "--batch", "4"]
     error = told(capsys, *line, code=2).err
     assert error.splitlines() == [
-        "Error: The image 'shades/train/light/2.png' cannot be decoded: it is damaged, or no image."
+        "Error: The image 'shades/train/light/2.png' cannot be decoded: it is damaged or not an image."
     ]
     broken.write_bytes(whole)
     assert "cifar_resnet20 on shades" in told(capsys, *line).out

@@ -53,7 +53,7 @@ def done(tmp_path, monkeypatch):
             split=split if n_devices > 1 else None,
         )
         write_run(folder, found)
-    write_failure(folder, Cell(2, 32), "Memory ended (out of memory).")
+    write_failure(folder, Cell(2, 32), "Out of memory (out of memory).")
     return folder
 
 
@@ -81,7 +81,7 @@ def test_the_three_tables_come_in_both_definitions(capsys):
     # 2 MB sent in 0.5 s that show, in 1 s that are assumed; a step's 1 MB alone in 0.125 s, on a link of 16 MB/s.
     shares = ["4.00 MB/s", "25.0 %", "2.00 MB/s", "12.5 %", "8.00 MB/s", "50.0 %", "16.0 MB/s"]
     assert rates == [["16", "2", "1.91 MiB", *shares]]
-    assert "2 devices with 32 samples each: Memory ended (out of memory)." in out
+    assert "2 devices with 32 samples each: Out of memory (out of memory)." in out
     told = out.split("Predicted and measured")[1]
     assert told.count("This machine was not calibrated") == 4  # a row for each run, none of dashes alone
 
@@ -98,7 +98,7 @@ def test_json_has_what_the_tables_show_and_scale_reads_the_epochs(capsys):
     answer = json.loads(capsys.readouterr().out)
     assert answer["settings"]["batch_sizes"] == [16, 32]
     assert [row["speedup"] for row in answer["strong"]["rows"]] == pytest.approx([1.0, 0.8, 1.0, 1.2])
-    assert answer["failures"] == [{"n_devices": 2, "batch_size": 32, "error": "Memory ended (out of memory)."}]
+    assert answer["failures"] == [{"n_devices": 2, "batch_size": 32, "error": "Out of memory (out of memory)."}]
     assert run(["scale", "--measured", "done/measured.csv", "--parameters", "250000"]) == 0
     assert "Measured epochs of measured.csv" in capsys.readouterr().out
 
@@ -122,12 +122,12 @@ def test_only_the_forecast_runs_nothing_and_takes_any_device(capsys, tmp_path):
     ("arguments", "words"),
     [
         (["--batch-sizes", "32,x"], "--batch-sizes '32,x' is not a list of whole numbers"),
-        (["--n-devices", "2,4"], "begin the numbers of devices with 1, not 2"),
+        (["--n-devices", "2,4"], "start the numbers of devices with 1, not 2"),
         (["--batch-sizes", "2000"], "An epoch of 64 samples has no full batch of 2,000."),
-        (["--samples", "9999"], "'digits' has 1,438 training images: 9,999 cannot be taken of them."),
+        (["--samples", "9999"], "'digits' has 1,438 training images, fewer than the 9,999 requested."),
         (["--epochs", "1"], "The first epoch is not counted"),
-        (["--seed", "1"], "'done' holds runs with seed 0, not 1: give another folder."),
-        (["--model", "cifar_resnet21"], "There is no recipe for a model 'cifar_resnet21'."),
+        (["--seed", "1"], "'done' has runs with seed 0, not 1: give another folder."),
+        (["--model", "cifar_resnet21"], "There is no recipe for the model 'cifar_resnet21'."),
         (["--device", "cuda", "--n-devices", "1,99"], "torch sees"),
         (["--link", "string"], "No link named 'string'."),
         (["--on", "nonsense"], "No device named 'nonsense'"),

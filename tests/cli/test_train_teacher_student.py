@@ -96,8 +96,8 @@ def test_a_probe_is_forecast_faster_than_fine_tuning(capsys, tmp_path):
     ("arguments", "words"),
     [
         (["teacher-student", "--labeled", "half"], "--labeled 'half' is not a share: write 5% or 0.05."),
-        (["teacher-student", "--p", "11"], "P is between 1 and the 10 classes of the data, not 11."),
-        (["teacher-student", "--student", "resnet21"], "There is no recipe for a model 'resnet21'"),
+        (["teacher-student", "--p", "11"], "P should be between 1 and the 10 classes of the data, not 11."),
+        (["teacher-student", "--student", "resnet21"], "There is no recipe for the model 'resnet21'"),
         (["weak", "--noise", "120%"], "--noise '120%' is not a share"),
         (["weak", "--dropped", "1"], "at least 0 and below 1, not 1"),
         (["weak", "--imbalance", "nan"], "--imbalance cannot be nan: give a number."),

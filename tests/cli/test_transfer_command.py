@@ -46,7 +46,7 @@ def test_a_size_that_ran_is_compared_with_its_prediction(table, capsys):
 def test_a_new_size_of_one_of_two_families(table, capsys):
     assert "2 families (thin, wide): say which one" in told(capsys, table, "--predict", "depth=50", *LENGTH, code=2).err
     out = told(capsys, table, "--predict", "depth=50", "--family", "wide", *LENGTH).out
-    assert "Of this family 'wide' one model has run" in out
+    assert "Of this family 'wide' only one model was run" in out
     assert "its error" not in out
 
 
@@ -98,10 +98,10 @@ def test_a_page_has_every_chart(table, tmp_path, capsys):
             ("--predict", "depth=44", *LENGTH, "--servers", "2"),
             "--servers cannot be [2]: it is about the time by workers",
         ),
-        (("--predict", "depth=44", *LENGTH, "--target", "0.9"), "A target counts epochs in logs"),
+        (("--predict", "depth=44", *LENGTH, "--target", "0.9"), "A target needs logs"),
         (
             ("--predict", "depth=44", "--total-steps", "100", "--workers", "1-4"),
-            "needs the steps of an epoch: give them",
+            "needs the steps per epoch: give them",
         ),
         (("--predict", "depth=44", *LENGTH, "--workers", "0"), "--workers '0' is not a list of whole numbers"),
         (("--predict", "depth=44", *LENGTH, "--workers", "1", "--optimus", "paper-sync"), "give --batch"),

@@ -425,7 +425,7 @@ def test_a_rule_on_time_waits_for_a_clock(tmp_path, capsys, grow):
     file = write(tmp_path / "run.csv", rows(10, 20))
     grow(append(file, rows(30, 100)))
     found = told(capsys, file, "--total-steps", 100, "--stop-if", "eta_s > 1000")
-    assert "Waiting: The rule 'eta_s > 1000' needs a clock, and less than three rows of" in found.err
+    assert "Waiting: The rule 'eta_s > 1000' needs a clock, but fewer than three rows of" in found.err
     assert found.out.rstrip().endswith(", over")
 
 
@@ -443,7 +443,7 @@ def test_an_accuracy_that_is_not_logged_is_told_from_the_loss_of_other_runs(log,
     grow()
     asked = ("--metric", "accuracy", "--relation-from", other)
     assert "accuracy from loss 0.8" in told(capsys, log, *asked, "--total-steps", 400).out
-    assert "ask for the metric accuracy" in told(capsys, log, "--relation-from", other, code=2).err
+    assert "use the metric accuracy" in told(capsys, log, "--relation-from", other, code=2).err
 
 
 def test_the_law_may_be_chosen(log, capsys):
@@ -458,7 +458,7 @@ def test_the_law_may_be_chosen(log, capsys):
 def test_a_log_that_is_deleted_while_it_is_watched_is_told_and_waited_for(log, grow, capsys):
     grow(log.unlink, lambda: write(log, rows(10, 1000)))
     found = told(capsys, log, "--total-steps", 1000)
-    assert f"Waiting: '{log}' is not there any more." in found.err
+    assert f"Waiting: '{log}' no longer exists." in found.err
     assert found.out.splitlines()[-1].startswith("step 1,000 of 1,000")
 
 
@@ -479,7 +479,10 @@ def test_a_bad_row_never_ends_a_watch(log, capsys, grow, row):
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ("-5,-0.05,1.2,300", "1 row has a number in 'step' that is no step (below 0, above 1e+15 or not finite)"),
+        (
+            "-5,-0.05,1.2,300",
+            "1 row has a number in 'step' that is not a valid step (below 0, above 1e+15 or not finite)",
+        ),
         ("410,4.1,-1e308,205", "'train_loss' is not finite in one row, at step 410"),
     ],
 )
@@ -501,8 +504,8 @@ def test_what_a_look_cannot_make_sense_of_is_told_once_and_waited_for(log, capsy
     watched = (accuracies, "--metric", "accuracy", "--target", 150, "--total-steps", 600)
     with pytest.raises(AssertionError, match="nothing more happens"):
         told(capsys, *watched)
-    assert capsys.readouterr().err.count("a target of 150 is not in between") == 1
-    assert "a target of 150 is not in between" in told(capsys, *watched, "--strict", code=2).err
+    assert capsys.readouterr().err.count("a target of 150 is outside that range") == 1
+    assert "a target of 150 is outside that range" in told(capsys, *watched, "--strict", code=2).err
 
 
 @pytest.mark.parametrize(
@@ -511,7 +514,7 @@ def test_what_a_look_cannot_make_sense_of_is_told_once_and_waited_for(log, capsy
         ("p(target) < 0.05", [], "needs a target"),
         ("slower > 2", [], "needs the expected time of a step"),
         ("eta_s > 10", [], "needs the length of the run"),
-        ("loss > 3", ["--metric", "accuracy"], "ask for the metric loss"),
+        ("loss > 3", ["--metric", "accuracy"], "use the metric loss"),
     ],
 )
 def test_a_rule_that_lacks_something_is_told_and_stops_nothing(tmp_path, capsys, grow, rule, asked, words):
@@ -550,7 +553,7 @@ def test_a_log_that_cannot_be_read_for_a_while_is_told_and_waited_for(log, capsy
 
 def test_a_strict_watch_ends_when_its_log_is_deleted(log, capsys, grow):
     grow(log.unlink)
-    assert "is not there any more" in told(capsys, log, "--total-steps", 1000, "--strict", code=2).err
+    assert "no longer exists" in told(capsys, log, "--total-steps", 1000, "--strict", code=2).err
 
 
 def test_what_is_no_log_may_be_replaced_by_one_of_another_format(tmp_path, capsys, grow):
@@ -558,7 +561,7 @@ def test_what_is_no_log_may_be_replaced_by_one_of_another_format(tmp_path, capsy
     file.write_text("1,2,3\n4,5,6\n")
     grow(lambda: file.write_text("".join(f'{{"step": {n}, "loss": {1 / n}}}\n' for n in range(1, 101))), lambda: None)
     found = told(capsys, file, "--format", "csv", "--total-steps", 100, "--strict", code=2)
-    assert "begins with numbers" in found.err
+    assert "starts with numbers" in found.err
     found = told(capsys, file, "--total-steps", 100)
     assert found.out.startswith("step 100 of 100")
 
@@ -567,9 +570,9 @@ def test_what_is_no_log_may_be_replaced_by_one_of_another_format(tmp_path, capsy
     ("arguments", "words"),
     [
         (["--split", "dev"], "split 'dev' is not known"),
-        (["--lr", "cosinus"], "is no learning rate"),
+        (["--lr", "cosinus"], "is not a learning rate"),
         (["--pattern", "("], "is not a regular expression"),
-        (["--stop-if", "p(target) < 5"], "a probability is between 0 and 1"),
+        (["--stop-if", "p(target) < 5"], "a probability should be between 0 and 1"),
         (["--like", "nowhere.csv"], "There is no log 'nowhere.csv'"),
         (["--family", "optimos"], "family 'optimos' is not known"),
         (["--format", "xls"], "format 'xls' is not known"),

@@ -57,15 +57,18 @@ def test_a_run_is_summed_stretch_by_stretch():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: noise_scale(-1.0, 1.0, at_batch=1), "grad_sqr is finite and not below 0; found -1"),
-        (lambda: noise_scale(1.0, np.nan, at_batch=1), "grad_var is finite and not below 0; found nan"),
-        (lambda: noise_scale(0.0, 0.0, at_batch=1), "without signal and without noise"),
-        (lambda: noise_scale(1.0, 1.0, at_batch=0), "A batch size is finite and above 0; found 0"),
-        (lambda: efficiency(0, at_batch=1, noise_scale=1.0), "A batch size is finite and above 0; found 0"),
-        (lambda: efficiency("many", at_batch=1, noise_scale=1.0), "are numbers, not 'many'"),
-        (lambda: efficiency(2, at_batch=1, noise_scale="x"), "are numbers, not 'x'"),
+        (lambda: noise_scale(-1.0, 1.0, at_batch=1), "grad_sqr should be finite and not below 0; found -1"),
+        (lambda: noise_scale(1.0, np.nan, at_batch=1), "grad_var should be finite and not below 0; found nan"),
+        (lambda: noise_scale(0.0, 0.0, at_batch=1), "with neither signal nor noise"),
+        (lambda: noise_scale(1.0, 1.0, at_batch=0), "A batch size should be finite and above 0; found 0"),
+        (lambda: efficiency(0, at_batch=1, noise_scale=1.0), "A batch size should be finite and above 0; found 0"),
+        (lambda: efficiency("many", at_batch=1, noise_scale=1.0), "should be numbers, not 'many'"),
+        (lambda: efficiency(2, at_batch=1, noise_scale="x"), "should be numbers, not 'x'"),
         (lambda: efficiency(2, at_batch=1, noise_scale=-1.0), "A noise scale is a number of samples"),
-        (lambda: epochs_at_batch(-1, 2, at_batch=1, noise_scale=1.0), "Epochs are finite and not below 0; found -1"),
+        (
+            lambda: epochs_at_batch(-1, 2, at_batch=1, noise_scale=1.0),
+            "Epochs should be finite and not below 0; found -1",
+        ),
     ],
 )
 def test_what_cannot_be_is_said(call, message):

@@ -123,14 +123,14 @@ def test_the_forecast_of_step_0_is_not_infinite():
 
 def test_a_step_by_which_nobody_can_tell_is_refused():
     curve = tc.fit_curve(np.arange(1, 50), np.arange(1, 50) ** -0.5)
-    with pytest.raises(InputError, match="A step is a number, not nan"):
+    with pytest.raises(InputError, match="A step should be a number, not nan"):
         curve.probability_of(0.1, float("nan"))
 
 
 def test_percent_that_rise_are_no_losses_without_a_word():
     steps = np.arange(1.0, 31.0)
     percent = 100.0 * (1.0 - 0.5 * steps**-0.3)
-    assert "metric='accuracy' says otherwise" in " ".join(tc.fit_curve(steps, percent).warnings)
+    assert "use metric='accuracy' otherwise" in " ".join(tc.fit_curve(steps, percent).warnings)
     assert "says otherwise" not in " ".join(tc.fit_curve(steps, percent, metric="accuracy").warnings)
 
 

@@ -88,7 +88,7 @@ def test_a_step_that_is_none_is_refused(step):
 
 
 def test_a_target_that_is_no_number_is_refused():
-    with pytest.raises(InputError, match="A target is a finite number"):
+    with pytest.raises(InputError, match="A target should be a finite number"):
         lines([0.1]).steps_to(np.nan)
 
 

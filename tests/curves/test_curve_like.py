@@ -92,7 +92,7 @@ def test_one_sibling_is_less_sure_than_ten():
 
 def test_without_the_length_of_the_run_there_is_nothing_to_lay_over():
     steps, losses = run_with_milestone(1.0)
-    with pytest.raises(InputError, match="its length must be known: give its steps or epochs"):
+    with pytest.raises(InputError, match="needs the length of the run: give its steps or epochs"):
         tc.fit_curve(steps[:100], losses[:100], like=siblings([1.0]))
 
 

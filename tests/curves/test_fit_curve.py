@@ -180,8 +180,8 @@ def test_values_that_rise_by_any_factor_are_survived():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"steps": [1, 2, 3], "losses": [3, 2, 1]}, "at least 4 finite points, and there are 3"),
-        ({"steps": [1, 2, 3, 4], "losses": [np.nan] * 4}, "at least 4 finite points, and there are 0"),
+        ({"steps": [1, 2, 3], "losses": [3, 2, 1]}, "at least 4 finite points, but there are 3"),
+        ({"steps": [1, 2, 3, 4], "losses": [np.nan] * 4}, "at least 4 finite points, but there are 0"),
         ({"steps": [1, 2], "losses": [1, 2, 3]}, "as many steps as values"),
         ({"steps": [-5, 1, 2, 3], "losses": [4, 3, 2, 1]}, "at least 0"),
         ({"family": "autoo"}, "family 'autoo' is not known. Close names: auto"),
@@ -300,15 +300,15 @@ def test_the_law_of_optimus_is_fitted_to_what_an_accuracy_lacks():
     assert curve.predict(20_000) == pytest.approx(1 - 1 / (0.004 * 20_000 + 1.2) - 0.05, abs=0.01)
     assert curve.parameters == pytest.approx({"b0": 0.004, "b1": 1.2, "b2": 0.05}, rel=0.01)
     assert curve.steps_to(accuracies[-1] + 0.01) > STEPS[-1]
-    assert curve.warnings[0].startswith("The law of Optimus is of losses")
+    assert curve.warnings[0].startswith("Optimus' law describes losses")
 
 
 def test_options_that_do_not_go_together_are_told_or_refused():
     losses = power(STEPS)
     told = tc.fit_curve(STEPS, losses, "optimus", learning_rate={0: 0.1}).warnings
-    assert any("knows no learning rate" in warning for warning in told)
+    assert any("has no learning rate" in warning for warning in told)
     for more in ({"family": "optimus"}, {"learning_rate": {0: 0.1}}):
-        with pytest.raises(InputError, match="has no family and no learning rate"):
+        with pytest.raises(InputError, match="takes no family and no learning rate"):
             tc.fit_curve(STEPS, losses, total_steps=10_000, like=[(STEPS, losses)], **more)
 
 
@@ -318,8 +318,8 @@ def test_what_the_values_are_may_be_said_by_any_name():
     assert not tc.fit_curve(STEPS, rising, metric="val_loss").is_rising
     guessed = tc.fit_curve(STEPS, rising)
     assert guessed.is_rising
-    assert "are taken for accuracies" in guessed.warnings[0]
-    with pytest.raises(InputError, match="There is no metric 'tomato'"):
+    assert "are read as accuracies" in guessed.warnings[0]
+    with pytest.raises(InputError, match="The metric 'tomato' is unknown"):
         tc.fit_curve(STEPS, rising, metric="tomato")
 
 
@@ -360,7 +360,7 @@ def test_rates_go_where_their_values_went():
 def test_that_the_schedule_is_a_guess_is_told():
     losses = power(STEPS)
     told = tc.fit_curve(STEPS, losses, total_steps=8_000).warnings
-    assert any("What the learning rate will do is not known" in one for one in told)
+    assert any("The learning rate schedule is unknown" in one for one in told)
     assert tc.fit_curve(STEPS, losses, total_steps=8_000, learning_rate="constant").warnings == ()
     assert any("Neither the length" in told for told in tc.fit_curve(STEPS, losses).warnings)
     assert tc.fit_curve(STEPS, losses, learning_rate="constant").warnings == ()

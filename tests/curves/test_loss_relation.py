@@ -104,7 +104,7 @@ def test_few_pairs_that_contradict_the_usual_slope_outweigh_it():
 
 
 def test_two_pairs_are_too_few():
-    with pytest.raises(InputError, match="at least 3 pairs of both, and there are 2"):
+    with pytest.raises(InputError, match="at least 3 pairs of both, but there are 2"):
         learn_relation(None, [pairs(2)], below=2.0)
 
 
@@ -170,7 +170,7 @@ def test_the_split_may_be_in_the_name_of_the_metric():
 
 
 def test_a_sibling_without_accuracy_is_refused_by_name():
-    with pytest.raises(InputError, match=r"'run.csv' has no accuracy, so it does not tell"):
+    with pytest.raises(InputError, match=r"'run.csv' has no accuracy, so it does not show"):
         tc.converge(run_log(), metric="accuracy", relation_from=[run_log(has_accuracy=False)])
 
 

@@ -119,12 +119,12 @@ def test_points_that_are_not_numbers_are_left_out_with_a_warning():
 @pytest.mark.parametrize("losses", [[], [1.0], [3.0, 2.0, 1.0], [1.0, 2.0, np.nan, 3.0, np.inf]])
 def test_fewer_than_four_finite_points_are_refused(losses):
     n_finite = int(np.isfinite(losses).sum())
-    with pytest.raises(InputError, match=f"at least 4 finite points, and there are {n_finite}"):
+    with pytest.raises(InputError, match=f"at least 4 finite points, but there are {n_finite}"):
         fit_optimus(range(len(losses)), losses)
 
 
 def test_steps_and_losses_of_different_length_are_refused():
-    with pytest.raises(InputError, match="as many steps as values, and there are 5 and 4"):
+    with pytest.raises(InputError, match="as many steps as values, but there are 5 and 4"):
         fit_optimus(range(5), [4.0, 3.0, 2.0, 1.0])
 
 
@@ -133,9 +133,9 @@ def test_steps_and_losses_of_different_length_are_refused():
     [
         (np.full(50, 0.5), "The losses do not fall: b0 is at its bound, 0"),
         (np.linspace(0.3, 0.9, 50), "The losses do not fall: b0 is at its bound, 0"),
-        (np.concatenate(([5.0], np.full(49, 1.0))), "b1 is at its bound, 0"),
-        (np.concatenate(([5.0, 1.1], np.full(48, 1.0))), "b1 is at its bound, 0"),
-        (1.0 / np.arange(1, 51), "b1 is at its bound, 0"),
+        (np.concatenate(([5.0], np.full(49, 1.0))), "b1 is at its bound of 0"),
+        (np.concatenate(([5.0, 1.1], np.full(48, 1.0))), "b1 is at its bound of 0"),
+        (1.0 / np.arange(1, 51), "b1 is at its bound of 0"),
         (-np.ones(50), "The losses are not above 0 on average"),
         (np.zeros(50), "The losses are not above 0 on average"),
     ],
@@ -149,7 +149,7 @@ def test_a_degenerate_fit_predicts_and_says_what_is_degenerate(losses, words):
 def test_a_floor_at_its_bound_is_said_and_doubles_the_interval():
     curve = fit_optimus(STEPS, law(STEPS, 2e-4, 0.5, 0.0) * np.random.default_rng(2).normal(1.0, 0.05, 350) - 0.01)
     assert curve.parameters["b2"] == 0.0
-    assert "b2 is at its bound, 0: the fitted curve falls towards 0 for ever." in curve.warnings
+    assert "b2 is at its bound of 0: the fitted curve keeps falling towards 0." in curve.warnings
 
 
 def test_a_fall_before_the_first_points_is_named_and_leaves_a_wide_interval():
@@ -170,7 +170,7 @@ def test_a_fall_that_drowns_in_noise_is_named():
         low, high = curve.interval(200)
         assert curve.warnings
         assert high - low > 0.05
-    assert any("drowns in the noise" in warning for curve in found for warning in curve.warnings)
+    assert any("is smaller than the noise" in warning for curve in found for warning in curve.warnings)
 
 
 def test_two_places_cannot_tell_three_parameters_apart():
@@ -180,7 +180,7 @@ def test_two_places_cannot_tell_three_parameters_apart():
 
 
 def test_two_different_steps_are_two_points():
-    with pytest.raises(InputError, match="at least 4 finite points, and there are 2"):
+    with pytest.raises(InputError, match="at least 4 finite points, but there are 2"):
         fit_optimus([1, 1, 1, 2, 2, 2], [3.0, 3.1, 2.9, 1.0, 1.1, 0.9])
 
 

@@ -389,7 +389,7 @@ def test_a_sweep_checks_every_batch_size():
         ({"method": "magic"}, "method 'magic' is not known"),
         ({"ppp": 0.5}, "PPP is a setting of the method paleo and has no effect with roofline"),
         ({"method": "paleo", "ppp": 2.0}, "above 0, at most 1, not 2.0"),
-        ({"layout": "nhwc"}, "The method roofline does not tell layouts apart"),
+        ({"layout": "nhwc"}, "The method roofline does not distinguish layouts"),
         ({"precision": "half"}, "precision 'half' is not known"),
         ({"optimizer": "adamm"}, "optimizer 'adamm' is not known. Close names: adam"),
         ({"host": "tf3"}, "No host named 'tf3'"),

@@ -220,3 +220,14 @@ def test_an_alias_without_a_dtype_request_is_an_ordinary_view():
     trace = tc.capture(FullSlice().to("meta"), lambda batch: torch.zeros(batch, 4))
     graph = lower(trace, settings=Settings("amp-bf16", "sgd"))
     assert "traincast.request_dtype" not in graph.names
+
+
+def test_a_capture_says_how_far_it_is():
+    from traincast.frontend.capture_progress import shown_to
+
+    seen = []
+    with shown_to(lambda n_done, n_steps: seen.append((n_done, n_steps))):
+        tc.capture(torch.nn.Linear(4, 2), lambda batch: torch.zeros(batch, 4))
+    assert seen == [(0, 4), (1, 4), (2, 4), (3, 4), (4, 4)]
+    tc.capture(torch.nn.Linear(4, 2), lambda batch: torch.zeros(batch, 4))
+    assert len(seen) == 5

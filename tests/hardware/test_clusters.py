@@ -101,8 +101,8 @@ def test_processes_on_a_cpu_share_one_machine_however_many_they_are():
     [
         ("12xH100-SXM5-80GB", "12 devices do not fill nodes of 8. Ask for 8 or 16, or write .*'2x6xH100-SXM5-80GB@"),
         ("13xT4", "Ask for 8 or 16, or write .*'13x1xT4@100Gb/s', or '1x13xT4' for one large node"),
-        ("146xGB200", "146 devices do not fill nodes of 72. Ask for 144 or 216, or write .*'73x2xGB200@|what joins"),
-        ("16xRTX-3090", "what joins nodes of RTX-3090 is not known: write .*'2x8xRTX-3090@100Gb/s'"),
+        ("146xGB200", "146 devices do not fill nodes of 72. Ask for 144 or 216, or write .*'73x2xGB200@|the link"),
+        ("16xRTX-3090", "the link between nodes of RTX-3090 is not known: write .*'2x8xRTX-3090@100Gb/s'"),
     ],
 )
 def test_devices_that_do_not_fill_nodes_or_whose_network_nobody_knows_are_refused(text, words):
@@ -159,11 +159,11 @@ WHOLE = "should be a whole number from 1 to 1,000,000, not"
         ("-4xT4", f"'-4xT4': the number of devices {WHOLE} -4."),
         ("1.5xT4", f"'1.5xT4': the number of devices {WHOLE} 1.5."),
         ("0x4xT4@1Gb/s", f"'0x4xT4@1Gb/s': the number of nodes {WHOLE} 0."),
-        ("2x0xT4@1Gb/s", f"'2x0xT4@1Gb/s': the number of devices a node {WHOLE} 0."),
+        ("2x0xT4@1Gb/s", f"'2x0xT4@1Gb/s': the number of devices per node {WHOLE} 0."),
         ("0xp3.16xlarge", f"'0xp3.16xlarge': the number of nodes {WHOLE} 0."),
         ("0 of T4", f"'0 of T4': the number of devices {WHOLE} 0."),
         ("9000000xT4", f"'9000000xT4': the number of devices {WHOLE} 9000000."),
-        ("2x3x4xT4", "'2x3x4xT4' has 3 numbers: write nodes x devices per node, as in '2x4xT4@50Gb/s'."),
+        ("2x3x4xT4", "'2x3x4xT4' has 3 counts: write nodes x devices per node, as in '2x4xT4@50Gb/s'."),
         ("", "'' names no device: write 'T4', '4xT4' or '2x4xT4@50Gb/s'."),
         ("4x", "'4x' names no device: write 'T4', '4xT4' or '2x4xT4@50Gb/s'."),
         ("@50Gb/s", "'@50Gb/s' names no device: write 'T4', '4xT4' or '2x4xT4@50Gb/s'."),

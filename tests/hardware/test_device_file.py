@@ -64,7 +64,7 @@ def test_a_spreadsheet_export_with_byte_order_mark_and_blank_lines_is_read(write
         ("mine,10,16", "row 1 ('mine') has 3 cells where the header has 4."),
         ("mine,10,16,500,9", "row 1 ('mine') has 5 cells where the header has 4."),
         ("a,1,1,1\nA,1,1,1", "row 2 ('A'), column name: 'A' is already taken in this file."),
-        ("", "holds no devices."),
+        ("", "has no devices."),
     ],
 )
 def test_a_bad_csv_row_is_named_with_its_column(write, rows, words):
@@ -85,11 +85,11 @@ def test_a_bad_csv_row_is_named_with_its_column(write, rows, words):
         (TOML + f"tdp_w = 1{'0' * 400}", "is not a number."),
         (TOML + 'kind = "tpu"', "row 1 ('x'): Device 'x': kind is 'gpu', 'cpu' or 'accelerator', not 'tpu'."),
         (TOML + 'aliases = ["X"]', "row 1 ('x'), column aliases: 'X' is already taken in this file."),
-        ('[[devices]]\nname = "x"', "should hold [[device]] tables and nothing else."),
-        ("device = 3", "should hold [[device]] tables and nothing else."),
+        ('[[devices]]\nname = "x"', "should consist of [[device]] tables only."),
+        ("device = 3", "should consist of [[device]] tables only."),
         ("[[device]\n", "is not TOML:"),
         (TOML + "tdp_w = " + "[" * 5000, "is not TOML: it is nested too deeply."),
-        ("", "holds no devices."),
+        ("", "has no devices."),
     ],
 )
 def test_a_bad_toml_file_is_explained(write, text, words):

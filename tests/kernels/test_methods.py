@@ -119,7 +119,7 @@ def test_settings_go_to_the_method_that_has_them():
     [
         ("palio", {}, "method 'palio' is not known. Close names: paleo."),
         ("traincast", {"ppp": 0.5}, "PPP is a setting of the method paleo and has no effect with traincast"),
-        ("layerwise", {"layout": "nhwc"}, "The method layerwise does not tell layouts apart: leave nhwc out"),
+        ("layerwise", {"layout": "nhwc"}, "The method layerwise does not distinguish layouts: leave nhwc out"),
     ],
 )
 def test_a_setting_that_a_method_has_no_use_for_is_refused(name, options, words):

@@ -176,7 +176,7 @@ def test_a_disk_that_is_full_ends_the_log_and_not_the_run(tmp_path, monkeypatch)
     reporter.add(1, train_loss=1.0)
     reporter.add(2, train_loss=1.0)
     assert told == [
-        f"traincast: '{tmp_path / 'run.csv'}' cannot be written (No space left on device); no more rows are."
+        f"traincast: '{tmp_path / 'run.csv'}' cannot be written (No space left on device); no more rows are written."
     ]
 
 

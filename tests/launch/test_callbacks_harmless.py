@@ -208,7 +208,7 @@ def test_output_on_a_full_disk_changes_neither_the_training_nor_its_exit_code(tm
 
 @pytest.mark.parametrize(
     ("path", "words"),
-    [("a\0b.csv", "null byte"), ("/dev/full", "no file to which rows can be added"), (".", "no file to which"),
+    [("a\0b.csv", "null byte"), ("/dev/full", "not a file to which rows can be appended"), (".", "not a file to which"),
      ("x" * 300, "File name too long"), ("/proc/nowhere/run.csv", "nowhere")],
 )  # fmt: skip
 def test_a_path_that_cannot_be_written_is_told_once(path, words, without_callback):
@@ -222,14 +222,14 @@ def test_a_pipe_is_not_written_to_as_nobody_may_read_it(tmp_path, without_callba
     told = []
     os.mkfifo(tmp_path / "pipe")
     assert trained_with(forecast_callback("hugging_face", tmp_path / "pipe", tell=told.append)) == without_callback
-    assert "no file to which rows can be added" in told[0]
+    assert "not a file to which rows can be appended" in told[0]
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         ({"path": 3}, "the path of a file, not 3"),
-        ({"every_s": float("nan")}, "every_s should be 0 seconds or more"),
+        ({"every_s": float("nan")}, "every_s, the seconds between two lines"),
         ({"every_s": "often"}, "every_s should be a number"),
         ({"tell": "me"}, "tell should be a function"),
         ({"target": "low"}, "target should be a number"),

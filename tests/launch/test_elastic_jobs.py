@@ -89,17 +89,17 @@ def test_until_its_result_is_written_a_job_has_something_left():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("name,submit_s\na,0\n", "has the columns name, submit_s, and jobs need name, submit_s, model"),
-        (f"{HEADER}\n", "holds no jobs"),
-        (f"{HEADER},n_worker\na,0,cifar_resnet20,64,1,1,2,2\n", "a column 'n_worker' that means nothing"),
+        ("name,submit_s\na,0\n", "has the columns name, submit_s, but jobs need name, submit_s, model"),
+        (f"{HEADER}\n", "has no jobs"),
+        (f"{HEADER},n_worker\na,0,cifar_resnet20,64,1,1,2,2\n", "a column 'n_worker' that does not apply"),
         (f"{HEADER}\na,0,cifar_resnet20,64,1,1,2,2\n", "line 2: it has more cells than the 7 columns"),
         (f"{HEADER}\na,0,cifar_resnet20,64,1,1,2\na,0,cifar_resnet20,64,1,1,2\n", "line 3: a second job 'a'"),
         (f"{HEADER}\na,0,cifar_resnet20,x,1,1,2\n", "line 2: batch_size is 'x', not a number"),
         (f"{HEADER}\na,0,cifar_resnet20,1.5,1,1,2\n", "line 2: batch_size is 1.5: it should be a whole number"),
         (f"{HEADER}\na,0,cifar_resnet20,64,1,2,1\n", "line 2: .* should rise"),
         (f"{HEADER}\na,soon,cifar_resnet20,64,1,1,2\n", "line 2: submit_s is 'soon', not a number"),
-        (f"{HEADER}\na,-1,cifar_resnet20,64,1,1,2\n", "line 2: .* submitted at -1 s: it should be 0 or later"),
-        (f"{HEADER}\n../a,0,cifar_resnet20,64,1,1,2\n", "line 2: .* name is that of its folder"),
+        (f"{HEADER}\na,-1,cifar_resnet20,64,1,1,2\n", "line 2: .* a submission time of -1 s: it should be 0 or later"),
+        (f"{HEADER}\n../a,0,cifar_resnet20,64,1,1,2\n", "line 2: .* its folder has the same name"),
     ],
 )
 def test_a_file_of_jobs_that_cannot_be_right_is_told_with_its_line(tmp_path, text, message):
@@ -113,9 +113,9 @@ def test_what_cannot_be_scheduled_is_told_before_anything_starts(tmp_path):
         schedule([elastic(model="resnet9000")], tmp_path / "a")
     with pytest.raises(InputError, match="interval_s cannot be 0: give a number above 0"):
         schedule([elastic()], tmp_path / "a", interval_s=0)
-    with pytest.raises(InputError, match="No policy is named"):
+    with pytest.raises(InputError, match="There is no policy"):
         schedule([elastic()], tmp_path / "a", policy="lottery")
-    with pytest.raises(InputError, match="asks for 3 devices, and '1x2xCPU' has 2"):
+    with pytest.raises(InputError, match="asks for 3 devices, but '1x2xCPU' has only 2"):
         schedule([elastic(n_devices=3, max_devices=3)], tmp_path / "a", n_cpus=2)
     with pytest.raises(InputError, match="Two jobs are named 'a'"):
         schedule([elastic(), elastic()], tmp_path / "a", n_cpus=2)

@@ -77,5 +77,5 @@ def test_a_job_survives_the_death_of_its_scheduler_and_of_one_of_two_workers(tmp
     assert "fifo goes on" in told
     assert "The scheduler ended." in told
     assert steps_of(tmp_path / "out", "a") == list(range(1, 2 * 23 + 1))
-    with pytest.raises(InputError, match="holds runs with policy fifo, not srtf"):
+    with pytest.raises(InputError, match="has runs with policy fifo, not srtf"):
         schedule(tmp_path / "jobs.csv", tmp_path / "out", policy="srtf")

@@ -119,7 +119,7 @@ def test_a_scheduler_that_goes_on_with_fewer_devices_says_so(run):
 
     with pytest.raises(KeyboardInterrupt):
         run(Stage(2, act=die), [elastic(n_devices=2)])
-    with pytest.raises(InputError, match="asks for 2 devices, and '1x1xCPU' has 1"):
+    with pytest.raises(InputError, match="asks for 2 devices, but '1x1xCPU' has only 1"):
         run(Stage(1, act=finish), [elastic(n_devices=2)])
 
 

@@ -133,7 +133,9 @@ def test_a_node_without_what_the_task_needs_is_one_sentence(ray, store):
         raise ModuleNotFoundError("No module named 'traincast'")
 
     work = WorkList([Task("nap", {"number": 0})], store, campaign="c")
-    with pytest.raises(MeasurementError, match=r"cannot run the task \(.*every node needs the traincast of this one"):
+    with pytest.raises(
+        MeasurementError, match=r"cannot run the task \(.*every node needs the same traincast as this one"
+    ):
         run_on_ray(ray, work, needs_more, cpus_per_task=1)
 
 
@@ -141,7 +143,7 @@ def test_a_cluster_that_all_nodes_have_left_is_not_waited_for_for_ever(ray, stor
     monkeypatch.setattr("traincast.launch.ray_campaign.LONGEST_WITHOUT_NODES_S", 0.0)
     nodes = iter([[node("a", CPU=1.0)]])
     left = SimpleNamespace(nodes=lambda: next(nodes, []), remote=ray.remote, exceptions=ray.exceptions)
-    with pytest.raises(MeasurementError, match=r"All nodes of the Ray cluster have left\. What is done is stored"):
+    with pytest.raises(MeasurementError, match=r"All nodes of the Ray cluster have left\. Finished work is stored"):
         run_on_ray(left, WorkList([Task("nap", {"number": 0})], store, campaign="c"), nap)
 
 
@@ -155,7 +157,7 @@ def test_a_cluster_without_the_device_is_one_sentence(ray, store):
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "127.0.0.1:99999"])
 def test_an_address_where_no_cluster_is_gives_one_sentence_at_once(address):
-    with pytest.raises(InputError, match=f"No Ray cluster can be used at '{address}'"), ray_cluster(address):
+    with pytest.raises(InputError, match=f"Cannot use a Ray cluster at '{address}'"), ray_cluster(address):
         pass
 
 
@@ -163,4 +165,4 @@ def test_what_is_no_address_is_one_sentence_of_the_command(tmp_path):
     line = [sys.executable, "-m", "traincast", "bench", "ops", "--rows", "1", "--store", str(tmp_path / "a.db")]
     done = subprocess.run([*line, "--on-ray", "not an address"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "No Ray cluster can be used at 'not an address'" in done.stderr.splitlines()[-1]
+    assert "Cannot use a Ray cluster at 'not an address'" in done.stderr.splitlines()[-1]

@@ -111,7 +111,7 @@ def test_a_process_that_is_killed_is_told_in_one_sentence_and_leaves_nobody_behi
 
 
 def test_a_process_that_hangs_is_given_up_after_the_timeout(folder):
-    with pytest.raises(MeasurementError, match="Process 0 of 2 lost another one, which gave no reason"):
+    with pytest.raises(MeasurementError, match="Process 0 of 2 lost another process, which gave no reason"):
         measure_processes(f"{folder}/model.py:hangs", 8, n_processes=2, optimizer="none", timeout_s=3)
     assert alive(folder) == []
 
@@ -156,7 +156,7 @@ def test_the_cause_is_told_and_not_what_it_led_to_even_if_that_came_first(monkey
 def test_a_torchrun_that_ends_for_reasons_of_its_own_is_quoted(tmp_path):
     told = told_failure(tmp_path, "usage: torchrun\n\nerror: no such option\n", 2)
     assert str(told) == "torchrun ended without a result: error: no such option."
-    assert "it said nothing" in str(told_failure(tmp_path, "", 2))
+    assert "it printed nothing" in str(told_failure(tmp_path, "", 2))
 
 
 def test_a_worker_that_the_user_started_reports_to_nobody(monkeypatch, tmp_path):

@@ -103,7 +103,7 @@ def test_the_clock_of_a_run_that_was_resumed_goes_on():
     once = np.arange(1.0, 21.0) * 30
     seconds, remarks = seconds_of(np.concatenate((once, once)), "time")
     assert seconds.tolist() == pytest.approx([*once, *(600 + once)])
-    assert remarks == ("The clock 'time' begins again once: its times are added up.",)
+    assert remarks == ("The clock 'time' restarts once: its times are added up.",)
 
 
 def test_one_slow_row_makes_no_clock_of_durations():

@@ -53,7 +53,7 @@ def test_encodings_and_ends_of_lines_change_nothing(tmp_path, content):
 def test_a_number_that_is_cut_off_with_its_line_is_not_believed(tmp_path, last):
     log = tc.read_log(saved(tmp_path / "log.csv", TABLE + last))
     assert log.find("loss").steps[-1] == 400
-    assert "1 lines are cut short or are not rows of the table." in log.remarks
+    assert "1 lines are truncated or not rows of the table." in log.remarks
 
 
 def test_a_last_row_that_only_lacks_its_end_counts(tmp_path):
@@ -67,7 +67,7 @@ def test_holes_of_nul_bytes_are_left_out_and_told(tmp_path, name, content):
     file = saved(tmp_path / name, b"\0" * 40 + content.encode() + b"\0" * 60)
     log = tc.read_log(file)
     assert log.find("loss").steps[-1] == 400
-    assert "100 NUL bytes stand between its lines, as after a crash: they are left out." in log.remarks
+    assert "100 NUL bytes between its lines, as after a crash, are left out." in log.remarks
 
 
 def test_a_hole_in_a_log_that_is_followed(tmp_path):
@@ -97,7 +97,7 @@ def test_rows_in_which_two_processes_met_are_left_out(tmp_path):
     torn = TABLE.replace("\n100,1.05,0.5\n110,1.0455,0.5\n", "\n100,110,1.0455,0.5\n1.05,0.5\n")
     log = tc.read_log(saved(tmp_path / "log.csv", torn))
     assert log.find("loss").steps.tolist() == [step for step, _ in ROWS if step not in (100, 110)]
-    assert "2 lines are cut short or are not rows of the table." in log.remarks
+    assert "2 lines are truncated or not rows of the table." in log.remarks
 
 
 def checkpoint():
@@ -110,10 +110,10 @@ def checkpoint():
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (checkpoint(), "is a zip archive, such as PyTorch saves checkpoints in: it is no log"),
-        (pickle.dumps({"loss": [1, 2]}, protocol=2), "is a binary file: it is no log"),
-        (bz2.compress(TABLE.encode()), "is packed by bzip2 and should be unpacked first"),
-        (lzma.compress(TABLE.encode()), "is packed by xz and should be unpacked first"),
+        (checkpoint(), "is a zip archive, such as PyTorch saves checkpoints in, not a readable log"),
+        (pickle.dumps({"loss": [1, 2]}, protocol=2), "is a binary file, not a readable log"),
+        (bz2.compress(TABLE.encode()), "is a file compressed with bzip2 \\(unpack it first\\)"),
+        (lzma.compress(TABLE.encode()), "is a file compressed with xz \\(unpack it first\\)"),
         (b"", "is empty"),
         (b"\x00\x01" * 100, "is a binary file"),
     ],
@@ -227,5 +227,5 @@ def test_a_followed_log_that_a_folder_replaces_is_told(tmp_path):
 @pytest.mark.parametrize("format", [None, "csv", "jsonl", "text", "trainer_state", "tensorboard"])
 @pytest.mark.parametrize("read", [tc.read_log, lambda path, format: LogFollower(path, Reading(format=format)).poll()])
 def test_a_device_is_no_log(format, read):
-    with pytest.raises(InputError, match=r"'/dev/null' cannot be read: it is a device, and should be a file\."):
+    with pytest.raises(InputError, match=r"'/dev/null' cannot be read: it is a device, not a file\."):
         read("/dev/null", format=format)

@@ -216,7 +216,7 @@ def test_a_list_of_objects_as_one_document(tmp_path, indent):
     log = tc.read_log(path)
     assert (log.format, log.find("loss").values.tolist()) == ("json", [3, 1.5, 1])
     path.write_text(path.read_text()[:-3])
-    with pytest.raises(FileFormatError, match="not a whole JSON file"):
+    with pytest.raises(FileFormatError, match="not a complete JSON file"):
         tc.read_log(path)
 
 

@@ -60,7 +60,7 @@ def test_what_is_asked_of_a_detector(tmp_path, metric, split, name):
 def test_a_part_of_several_names_is_answered_with_them(tmp_path):
     log = tc.read_log(detector(tmp_path / "results.csv"))
     with pytest.raises(
-        InputError, match=r"several series 'map': write one of metrics/mAP50\(B\), metrics/mAP50-95\(B\)"
+        InputError, match=r"several series 'map': choose one of metrics/mAP50\(B\), metrics/mAP50-95\(B\)"
     ):
         log.find("map")
 
@@ -90,7 +90,7 @@ def test_a_column_is_found_by_its_own_name(tmp_path, metric):
     rows = [(step, 3 / step, 1, 5 + 4 / step) for step in range(1, 30)]
     status = tc.converge(table(tmp_path / "log.csv", "step,loss,note,l2", rows), metric=metric)
     assert (status.series.name, status.series.values[0]) == ("l2", 9)
-    assert "'l2' is taken to be better when lower." in status.remarks
+    assert "'l2' is assumed to be better when lower." in status.remarks
 
 
 def test_a_key_of_json_lines_and_a_word_of_text_are_found_by_their_names(tmp_path):
@@ -120,7 +120,7 @@ def test_a_miss_lists_what_there_is(tmp_path):
 
 def test_a_table_of_unknown_columns_is_one_and_says_what_to_do(tmp_path):
     file = table(tmp_path / "log.csv", "it_no,L1,foo", [(step, 2 / step, 1) for step in range(1, 20)])
-    with pytest.raises(tc.TraincastError, match=r"it has it_no, L1, foo\. --column loss=NAME .* says which one is"):
+    with pytest.raises(tc.TraincastError, match=r"it has it_no, L1, foo\. Name the column that is one\."):
         tc.read_log(file)
     log = tc.read_log(file, columns={"step": "it_no", "loss": "L1"})
     assert (log.format, log.find("loss").steps[-1]) == ("csv", 19)

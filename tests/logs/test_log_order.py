@@ -96,7 +96,7 @@ def test_a_clock_that_begins_again_goes_on():
     seconds, remarks = seconds_of(np.array([10.0, 20, 30, 5, 15, np.nan]), "seconds")
     assert seconds[:5].tolist() == [10, 20, 30, 35, 45]
     assert np.isnan(seconds[5])
-    assert "begins again once" in remarks[0]
+    assert "restarts once" in remarks[0]
 
 
 def test_durations_of_rows_are_no_clock():

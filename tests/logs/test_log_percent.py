@@ -17,7 +17,7 @@ def test_a_column_that_begins_below_one_percent_is_in_percent_from_its_first_row
     log = tc.read_log(accuracies(tmp_path / "log.csv"))
     assert log.find("accuracy").values.tolist() == pytest.approx([0.005, 0.008, 0.012, 0.3, 0.6])
     assert log.find("accuracy").in_percent
-    assert "'acc' is in percent: it is kept as a fraction." in log.remarks
+    assert "'acc' is in percent and is converted to a fraction." in log.remarks
 
 
 def test_a_run_that_was_begun_again_is_still_in_percent(tmp_path):
@@ -35,7 +35,7 @@ def test_a_log_that_grows_says_when_it_turns_out_to_be_in_percent(tmp_path):
     accuracies(file, EARLY)
     log = follower.poll()
     assert log.find("accuracy").values[0] == pytest.approx(0.005)
-    told = "'acc' has gone above 1 and is in percent: while it was below, it was taken for a fraction."
+    told = "'acc' has exceeded 1, so it is in percent; until then it was read as a fraction."
     assert told in log.remarks
     with file.open("a") as out:
         out.write("6,70\n")
@@ -49,7 +49,7 @@ def test_a_log_that_is_written_anew_keeps_its_unit(tmp_path):
     accuracies(file, (0.3, 0.6))
     log = follower.poll()
     assert log.find("accuracy").values.tolist() == pytest.approx([0.003, 0.006])
-    assert not any("gone above 1" in remark for remark in log.remarks)
+    assert not any("exceeded 1" in remark for remark in log.remarks)
 
 
 def test_a_user_may_say_that_it_is_in_percent_before_it_shows(tmp_path):

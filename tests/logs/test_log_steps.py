@@ -59,7 +59,7 @@ def test_a_log_of_epochs_alone(epochs, completed):
     placed = place(None, np.array(epochs, float), n_rows=3)
     assert placed.epochs.tolist() == completed
     assert placed.steps.tolist() == completed
-    assert any("steps are epochs" in remark for remark in placed.remarks)
+    assert any("epochs are used as steps" in remark for remark in placed.remarks)
     assert place(None, np.array(epochs, float), n_rows=3, steps_per_epoch=100).steps.tolist() == [
         100 * e for e in completed
     ]
@@ -122,7 +122,7 @@ def test_too_few_rows_around_the_turn_of_an_epoch_tell_nothing():
 def test_steps_that_begin_again_without_an_epoch_are_epochs_when_they_get_equally_far():
     placed = place(np.array([1.0, 2, 3] * 4), None, n_rows=12)
     assert placed.steps.tolist() == list(range(1, 13))
-    assert "taken for an epoch" in placed.remarks[0]
+    assert "read as a new epoch" in placed.remarks[0]
 
 
 def test_rows_of_an_epoch_without_a_step_are_counted(tmp_path):
@@ -134,7 +134,7 @@ def test_rows_of_an_epoch_without_a_step_are_counted(tmp_path):
 def test_without_step_and_epoch_rows_are_counted(tmp_path):
     log = tc.read_log(table(tmp_path / "log.csv", "loss,acc", [(3, 0.1), (2, 0.2)]))
     assert log.find("loss").steps.tolist() == [1, 2]
-    assert "neither step nor epoch" in log.remarks[0]
+    assert "neither steps nor epochs" in log.remarks[0]
 
 
 def test_a_given_epoch_that_is_too_short_is_refused(tmp_path):
@@ -159,7 +159,7 @@ def test_rows_of_steps_and_rows_of_epochs_that_never_meet(tmp_path):
     path.write_text('{"step": 10, "loss": 2}\n{"step": 20, "loss": 1}\n{"epoch": 0.5, "val_loss": 3}\n')
     log = tc.read_log(path)
     assert log.find("loss", "train").steps.tolist() == [10, 20]
-    assert "1 rows do not say at which step they are and are left out." in log.remarks
+    assert "1 rows without a step are left out." in log.remarks
 
 
 def test_a_run_that_is_resumed_for_longer_is_as_long_as_its_last_row_says(tmp_path):

@@ -22,7 +22,7 @@ def test_a_header_with_spaces_and_steps_that_begin_again(tmp_path):
     assert loss.epochs.tolist() == [0, 0.5, 1, 1.5]
     assert accuracy.values.tolist() == [0.1, 0.2, 0.3, 0.4]
     assert any("percent" in remark for remark in log.remarks)
-    assert any("begin again" in remark for remark in log.remarks)
+    assert any("restart" in remark for remark in log.remarks)
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", " , "])
@@ -121,7 +121,7 @@ def test_odd_columns_are_named_by_the_user(tmp_path):
 def test_a_file_of_several_runs_asks_which_one(tmp_path):
     path = tmp_path / "runs.csv"
     path.write_text('curve_id,note,step,loss\na,"x, y",1,2\na,,2,1\nb,,1,4\nb,,2,3\n')
-    with pytest.raises(InputError, match=r"2 runs: choose one with --run \(run=\)\. It has a, b"):
+    with pytest.raises(InputError, match=r"2 runs: choose one\. It has a, b"):
         tc.read_log(path)
     with pytest.raises(InputError, match="no run 'c'"):
         tc.read_log(path, run="c")
@@ -161,4 +161,4 @@ def test_a_line_cut_short_is_counted(tmp_path):
     path.write_text("step,loss,acc\n1,2,0.5\n2,1\n")
     log = tc.read_log(path)
     assert log.find("loss").values.tolist() == [2, 1]
-    assert any("1 lines are cut short" in remark for remark in log.remarks)
+    assert any("1 lines are truncated" in remark for remark in log.remarks)

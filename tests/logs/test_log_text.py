@@ -116,8 +116,8 @@ def test_a_pattern_reads_any_text(tmp_path):
 @pytest.mark.parametrize(
     ("pattern", "words"),
     [
-        (r"loss (\d+)", "names no group"),
-        (r"(?P<step>\d+)", "catches step, and neither a loss nor an accuracy"),
+        (r"loss (\d+)", "has no named group"),
+        (r"(?P<step>\d+)", "captures step, but neither a loss nor an accuracy"),
         (r"(?P<loss>", "is not a regular expression"),
     ],
 )
@@ -165,7 +165,7 @@ def test_what_comes_after_millions_of_lines_that_say_nothing_is_left_out_and_tol
     path.write_text("".join(rows[:30]) + "waiting\n" * 1001 + "".join(rows[30:]))
     log = tc.read_log(path)
     assert log.series[0].steps[-1] == 29
-    assert "What comes after 1,000 lines in a row that say nothing is left out." in log.remarks
+    assert "Everything after 1,000 consecutive lines without a value is left out." in log.remarks
 
 
 def test_what_comes_behind_an_evaluation_is_of_training_again(tmp_path):

@@ -126,7 +126,7 @@ def test_tensorboard_with_validation_by_epoch_beside_training_by_step(tmp_path):
     assert train.steps.tolist() == list(range(0, 3910, 10))
     assert log.restarts == ()
     assert np.diff(accuracy.steps).tolist() == pytest.approx([391] * (len(accuracy) - 1), abs=12)
-    assert any("'val/acc' does not count what 'train/loss' counts" in remark for remark in log.remarks)
+    assert any("'val/acc' counts something other than 'train/loss'" in remark for remark in log.remarks)
     assert goes_on(tc.converge(tmp_path, split="train", total_steps=8000))
 
 
@@ -134,7 +134,7 @@ def test_a_folder_of_tensorboard_runs_asks_which_one(tmp_path):
     for version, level in (("version_0", 1.0), ("version_1", 2.0)):
         events = [(1e9 * level + step, step, "train_loss", level + 1 / (1 + step)) for step in range(20)]
         event_file(tmp_path / version / "events.out.tfevents.1", events)
-    with pytest.raises(InputError, match=r"has 2 runs: choose one with --run \(run=\)\. It has version_0, version_1"):
+    with pytest.raises(InputError, match=r"has 2 runs: choose one\. It has version_0, version_1"):
         tc.read_log(tmp_path)
     log = tc.read_log(tmp_path, run="version_0")
     assert (len(log.find("loss")), log.find("loss").values[0], log.restarts) == (20, 2.0, ())
@@ -153,7 +153,7 @@ def test_the_table_of_a_chart_on_the_page_of_wandb(tmp_path):
     ]
     rows += ['"5","","","","2.5","2.5","2.5"', '"15","","","","2.25","2.25","2.25"']
     file.write_text("\n".join([",".join(header), *rows]) + "\n")
-    with pytest.raises(InputError, match=r"has 2 runs: choose one with --run \(run=\)\. It has amber-12, test-3"):
+    with pytest.raises(InputError, match=r"has 2 runs: choose one\. It has amber-12, test-3"):
         tc.read_log(file)
     log = tc.read_log(file, run="test-3")
     assert [(one.metric, one.split, one.values.tolist()) for one in log.series] == [("loss", "train", [2.5, 2.25])]

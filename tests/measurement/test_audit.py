@@ -79,7 +79,7 @@ def test_work_on_the_second_gpu_counts_as_well():
 
 
 def test_a_loop_without_a_clock_cannot_be_judged(gpu):
-    assert "read no clock" in audit_loop(lambda: gpu.ask(work_s=1.0), cuda=gpu).warning
+    assert "never read a clock" in audit_loop(lambda: gpu.ask(work_s=1.0), cuda=gpu).warning
 
 
 def test_clocks_imported_by_name_and_those_of_timeit_are_watched():

@@ -139,7 +139,7 @@ def test_a_loader_that_dies_without_workers_keeps_two_whole_batches():
     with pytest.raises(MeasurementError) as caught:
         measure_epoch(runnable(), DataLoader(Broken(file_is_gone), batch_size=4))
     assert caught.value.partial.n_samples == 8
-    assert caught.value.partial.warnings[0] == "It was stopped after 2 batches."
+    assert caught.value.partial.warnings[0] == "Stopped after 2 batches."
 
 
 def test_a_model_that_fails_is_not_blamed_on_the_loader():
@@ -154,7 +154,7 @@ def test_ctrl_c_gives_the_batches_so_far():
 
 
 def test_an_empty_loader_is_refused():
-    with pytest.raises(InputError, match="gave no batch"):
+    with pytest.raises(InputError, match="yielded no batch"):
         measure_epoch(runnable(), [])
 
 
@@ -168,7 +168,7 @@ def test_a_synthetic_data_set_travels_to_other_processes():
 
 @pytest.mark.parametrize(("n_samples", "cost_s"), [(0, 0.0), (1, -1.0)])
 def test_a_data_set_without_samples_or_of_negative_cost_cannot_be(n_samples, cost_s):
-    with pytest.raises(InputError, match="1 or more samples of 0 s or more"):
+    with pytest.raises(InputError, match="at least 1 sample of at least 0 s"):
         SyntheticDataset(make_inputs, n_samples, cost_s)
 
 
@@ -221,10 +221,10 @@ def test_an_epoch_goes_over_the_users_own_loader_and_module_which_stays_as_it_is
     [
         (
             TensorDataset(torch.zeros(8, 4)),
-            r"a data set \(TensorDataset\), which gives single samples: give DataLoader",
+            r"a data set \(TensorDataset\), which yields single samples: pass DataLoader",
         ),
-        ("data.csv", "should give batches, as a torch DataLoader does, and str does not"),
-        (5, "should give batches, as a torch DataLoader does, and int does not"),
+        ("data.csv", "should yield batches, as a torch DataLoader does, but str does not"),
+        (5, "should yield batches, as a torch DataLoader does, but int does not"),
     ],
 )
 def test_what_gives_no_batches_is_no_loader(given, words):

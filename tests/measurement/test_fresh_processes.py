@@ -109,7 +109,7 @@ def test_ctrl_c_keeps_the_processes_that_were_done_and_what_the_last_one_had(rea
     joined = repeated(1.0, 1.0, reached, 1.0)
     assert joined.is_partial
     assert joined.n_repeats == n_kept
-    assert joined.warnings[0] == "It was stopped in process 3 of 4."
+    assert joined.warnings[0] == "Stopped in process 3 of 4."
 
 
 def test_ctrl_c_in_the_first_process_keeps_what_that_one_had():

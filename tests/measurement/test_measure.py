@@ -144,7 +144,7 @@ def test_a_module_that_fails_at_step_3_is_told_in_one_sentence_and_the_steps_bef
     assert str(caught.value) == "Step 3, in its forward, failed (ValueError: bad)."
     assert caught.value.partial.n_steps == 2
     assert caught.value.partial.is_partial
-    assert "No step came after the warm-up" in caught.value.partial.warnings[1]
+    assert "No step was timed after the warm-up" in caught.value.partial.warnings[1]
 
 
 def test_a_failure_after_the_warm_up_keeps_the_timed_steps_only():
@@ -153,7 +153,7 @@ def test_a_failure_after_the_warm_up_keeps_the_timed_steps_only():
     with pytest.raises(MeasurementError) as caught:
         measured(Net(at), stopwatch=CudaStopwatch(gpu, "cuda"))
     assert caught.value.partial.n_steps == 2
-    assert caught.value.partial.warnings[0] == "It was stopped after 2 steps."
+    assert caught.value.partial.warnings[0] == "Stopped after 2 steps."
 
 
 def test_the_phase_that_failed_is_named():
@@ -199,7 +199,7 @@ def test_ctrl_c_gives_what_was_measured_so_far():
     result = measured(Net(at), stopwatch=CudaStopwatch(gpu, "cuda"))
     assert result.n_steps == 3
     assert result.is_partial
-    assert result.warnings[0] == "It was stopped after 3 steps."
+    assert result.warnings[0] == "Stopped after 3 steps."
 
 
 def test_ctrl_c_before_the_first_step_is_just_that():
@@ -230,7 +230,7 @@ def test_a_measurement_goes_through_json_and_back():
         ({"device": None}, "not on 'None'"),
         ({"precision": None}, "precision 'None' is not known"),
         ({"optimizer": None}, "optimizer 'None' is not known"),
-        ({"device": "tpu"}, "on 'cpu', 'cuda' and 'cuda:1', not on 'tpu'"),
+        ({"device": "tpu"}, "on 'cpu', 'cuda' or 'cuda:1', not on 'tpu'"),
         ({"device": "cpu:x"}, "not on 'cpu:x'"),
         ({"precision": "fp8"}, "precision 'fp8' is not known"),
         ({"precision": "tf32"}, "tf32 is a mode of NVIDIA GPUs"),

@@ -154,7 +154,7 @@ def test_what_is_known_is_told_after_each_round_but_the_last():
 
     (whole, told), _ = between(2, steps)
     assert [each.exposed.n for each in told] == list(range(1, N_ROUNDS))
-    assert all(each.is_partial and each.warnings[0].startswith("It was stopped after") for each in told)
+    assert all(each.is_partial and each.warnings[0].startswith("Stopped after") for each in told)
     assert ProcessesMeasurement.from_dict(told[0].to_dict()) == told[0]
     assert not whole.is_partial
 
@@ -250,7 +250,7 @@ def test_a_round_that_tells_no_bandwidth_does_not_spoil_the_others():
 def test_a_link_needs_two_sizes_and_a_time_that_grows():
     with pytest.raises(InputError, match="two sizes or more"):
         fit_link(2, [4096], [[1e-3]])
-    with pytest.raises(InputError, match="no longer with more bytes"):
+    with pytest.raises(InputError, match="longer with more bytes"):
         fit_link(2, [4096, 8192], [[1e-3], [1e-4]])
 
 
@@ -262,7 +262,7 @@ def test_the_shares_of_a_batch_add_up(n_processes, share):
 @pytest.mark.parametrize(("batch_size", "n_processes"), [(3, 2), (1, 2), (0, 2), (-4, 2), (10, 4)])
 def test_a_batch_that_cannot_be_shared_equally_is_refused(batch_size, n_processes):
     with pytest.raises(
-        InputError, match=f"A batch of {batch_size} cannot be shared equally by {n_processes} processes"
+        InputError, match=f"A batch of {batch_size} cannot be split equally among {n_processes} processes"
     ):
         share_of(batch_size, n_processes)
 
@@ -270,7 +270,7 @@ def test_a_batch_that_cannot_be_shared_equally_is_refused(batch_size, n_processe
 @pytest.mark.parametrize("n_processes", [1, 0, -1])
 def test_fewer_than_two_processes_are_refused(n_processes):
     with pytest.raises(
-        InputError, match=f"Between {n_processes} processes there is nothing to measure: give 2 or more"
+        InputError, match=f"Between {n_processes} processes there is nothing to measure: give at least 2"
     ):
         share_of(8, n_processes)
 
@@ -293,7 +293,7 @@ def test_processes_that_do_not_meet_are_one_sentence_with_the_place(monkeypatch)
     told = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
     for name, value in told.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(LostProcessError, match=rf"did not meet at 127\.0\.0\.1:{port} \("):
+    with pytest.raises(LostProcessError, match=rf"could not connect at 127\.0\.0\.1:{port} \("):
         join("cpu", timeout_s=1)
 
 

@@ -32,7 +32,7 @@ def test_nothing_is_said_about_steady_steps_on_a_quiet_machine():
 
 def test_a_busy_machine_is_told():
     busy = replace(QUIET, load_average=3.5)
-    assert remarks(environment=busy) == ("The machine was busy before this began: a load of 3.5 on 2 cores.",)
+    assert remarks(environment=busy) == ("The machine was busy before the measurement: a load of 3.5 on 2 cores.",)
 
 
 def test_a_system_without_a_load_average_is_not_called_busy():

@@ -112,7 +112,7 @@ def test_an_unknown_name_gets_near_names():
     [
         ("mnist_cnn", torch.zeros(1), "brings its own inputs"),
         (nn.Linear(1, 1), None, "needs an example"),
-        (3, torch.zeros(1), "of a torch.nn.Module or of a name, not of a int"),
+        (3, torch.zeros(1), "for a torch.nn.Module or a name, not for a int"),
         (nn.Linear(1, 1), 3, "no tensor with a batch dimension"),
     ],
 )

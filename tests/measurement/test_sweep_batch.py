@@ -81,7 +81,7 @@ def test_a_step_that_takes_too_long_ends_the_sweep_and_is_told():
     slow = BatchRow(batch_size=16, status="too slow", first_step_s=31.0)
     sweep = swept(lambda size: row(size, 1.0) if size < 16 else slow)
     assert len(sweep.rows) == 3
-    assert "Stopped at 16, where one step took 31.0 s: longer than --max-step-s, 20.0 s." in sweep.verdict
+    assert "Stopped at 16, where one step took 31.0 s: longer than the limit of 20.0 s." in sweep.verdict
 
 
 def test_a_batch_of_one_that_fails_under_batch_norm_does_not_end_the_sweep():
@@ -152,7 +152,7 @@ def test_how_a_child_ended_tells_whether_memory_did(code, errors, is_memory):
     outcome = outcome_of(code, None, errors)
     assert outcome.answer is None
     assert outcome.died_of_memory is is_memory
-    assert (errors.splitlines() or ["without a word"])[-1] in outcome.last_words
+    assert (errors.splitlines() or ["without output"])[-1] in outcome.last_words
 
 
 @pytest.mark.skipif(available_bytes() is None, reason="only Linux says what memory is free")

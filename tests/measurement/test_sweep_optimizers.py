@@ -69,7 +69,7 @@ def test_the_model_itself_learns_where_it_maps_an_image_to_enough_classes():
 def test_another_model_is_replaced_by_a_small_cnn_and_that_is_said(module, make_inputs):
     found = find_learner(runnable(module, make_inputs, "net"), synthetic_problem())
     assert found.name == "a small CNN"
-    assert "net does not map an image to 10 classes or more: a small CNN learns" in found.remark
+    assert "net does not map an image to at least 10 classes: a small CNN learns" in found.remark
 
 
 def test_a_sweep_times_every_optimizer_and_scores_every_epoch():

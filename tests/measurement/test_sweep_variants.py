@@ -63,7 +63,7 @@ def test_with_and_without_batch_norm_are_both_measured():
 
 
 def test_a_model_without_batch_norm_has_nothing_to_compare():
-    with pytest.raises(InputError, match="m has no batch norm to leave out"):
+    with pytest.raises(InputError, match="m has no batch norm to remove"):
         sweep_norm(linear(), batch_size=4)
 
 
@@ -115,13 +115,14 @@ def test_the_verdict_claims_no_more_than_the_spread_allows(other, words):
 def test_compiling_is_won_back_after_so_many_steps():
     sweep = sweep_of(row("eager", 0.010), row("compiled", 0.005, compile_s=10.0))
     assert (
-        sweep.verdict == "compiled is 2.00 times as fast as eager. Compiling took 10.0 s, won back after 2,000 steps."
+        sweep.verdict
+        == "compiled is 2.00 times as fast as eager. Compiling took 10.0 s, which pays off after 2,000 steps."
     )
 
 
 def test_compiling_that_makes_nothing_faster_is_never_won_back():
     sweep = sweep_of(row("eager", 0.010), row("compiled", 0.020, compile_s=10.0))
-    assert sweep.verdict.endswith("Compiling took 10.0 s, which is never won back here.")
+    assert sweep.verdict.endswith("Compiling took 10.0 s, which never pays off here.")
 
 
 def test_json_has_the_speedup_over_the_first():

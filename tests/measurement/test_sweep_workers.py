@@ -65,7 +65,9 @@ def test_enough_workers_are_found_on_a_loader_of_known_cost(batch_ms, step_ms):
 
 
 def test_what_was_noticed_while_loading_is_shown_once():
-    noticed = replace(row(0, 0.0).epoch, warnings=("The machine was busy before this began: a load of 9 on 2 cores.",))
+    noticed = replace(
+        row(0, 0.0).epoch, warnings=("The machine was busy before the measurement: a load of 9 on 2 cores.",)
+    )
     rows = (WorkersRow(n_workers=0, epoch=noticed), WorkersRow(n_workers=1, epoch=noticed))
     notes = workers_document(sweep_of(*rows, load_s=1e-5)).notes
     assert [note for note in notes if note.startswith("Warning: The machine was busy")] == [notes[-1]]

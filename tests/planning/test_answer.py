@@ -124,7 +124,7 @@ def test_the_region_of_the_price_is_that_of_the_grid_unless_another_is_named():
     assert answer(forecast, region="Germany").energy.grid.g_per_kwh == 381
     assert answer(forecast, grid_g_per_kwh=1.0).energy.grid.g_per_kwh == 1
     assert answer(tc.forecast("resnet18", "T4", 8, n_samples=1000)).energy.grid is None
-    with pytest.raises(InputError, match="give one of them"):
+    with pytest.raises(InputError, match="not both"):
         answer(forecast, region="Germany", grid_g_per_kwh=1.0)
 
 

@@ -92,7 +92,7 @@ def test_what_is_faster_than_predicted_is_named_too(forecast, predicted):
 
 def test_a_run_as_predicted_agrees_and_has_no_difference_to_place(forecast, predicted):
     told = verdict(explain_gap(forecast, predicted, as_predicted(forecast, predicted)))
-    assert told[0].endswith("they agree within 5 %.")
+    assert told[0].endswith("they agree to within 5 %.")
     assert told[1].startswith("The run was bound by")
 
 

@@ -36,7 +36,7 @@ def test_what_was_written_is_read_back(budget, hours, memory):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "'' is no limit"),
+        ("", "'' is not a limit"),
         ("bugdet=3", "Close names: budget"),
         ("budget", "budget has no value. Write budget=200."),
         ("hours=12,memory=", "memory has no value. Write memory=90%."),
@@ -60,7 +60,7 @@ def test_one_sentence_for_each_broken_limit(forecast):
     broken = Gates(budget_usd=0.99 * usd, hours=0.99 * hours, memory_fraction=0.01).broken(forecast)
     assert [sentence.split(":")[0] for sentence in broken] == ["budget", "hours", "memory"]
     assert "% chance to keep it" in broken[0]
-    assert "of the 14.8 GiB that T4 has to use" in broken[2]
+    assert "of the 14.8 GiB usable on T4" in broken[2]
 
 
 @given(share=st.floats(0.5, 0.999))
@@ -85,12 +85,12 @@ def test_a_run_that_does_not_fit_breaks_any_limit(gates):
     assert not large.fits
     (sentence,) = gates.broken(large)
     assert sentence.startswith("memory: it does not fit, ")
-    assert sentence.endswith("GiB is over the 14.8 GiB that T4 has to use.")
+    assert sentence.endswith("GiB is over the 14.8 GiB usable on T4.")
     assert Gates().broken(large) == ()
 
 
 def test_flags_replace_what_a_file_says():
     written, given_ = Gates(budget_usd=1, hours=2), Gates(hours=3, memory_fraction=0.5)
     assert written.override(given_) == Gates(budget_usd=1, hours=3, memory_fraction=0.5)
-    with pytest.raises(InputError, match="hours is a number above 0"):
+    with pytest.raises(InputError, match="hours should be a number above 0"):
         Gates(hours=0)

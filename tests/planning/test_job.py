@@ -132,11 +132,13 @@ def test_every_key_of_a_job_is_described():
         assert all("description" in field for field in part["properties"].values())
 
 
-@pytest.mark.parametrize(("value", "words"), [("[" * 5000, "nests too deep"), ("9" * 5000, "thousands of digits")])
+@pytest.mark.parametrize(
+    ("value", "words"), [("[" * 5000, "is nested too deeply"), ("9" * 5000, "thousands of digits")]
+)
 def test_a_value_that_toml_can_spell_and_nobody_means_is_refused(tmp_path, value, words):
     path = tmp_path / "job.toml"
     path.write_text(f"[training]\nbatch = {value}\n")
-    with pytest.raises(FileFormatError, match=f"is not TOML: It .*{words}"):
+    with pytest.raises(FileFormatError, match=f"is not TOML: it .*{words}"):
         read_job(path)
 
 

@@ -80,21 +80,21 @@ def test_a_provider_of_the_table_is_the_same_in_any_case(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("offer,usd_per_hour\np4d.24xlarge,10\n", "has no column date: a price without its day cannot be judged."),
+        ("offer,usd_per_hour\np4d.24xlarge,10\n", "has no column date: a price needs the date when it was looked up."),
         ("offer,usd_per_hour,date\np4d.24xlarge,cheap,2026-11-01\n", "line 2: usd_per_hour is 'cheap', not a number"),
         ("offer,usd_per_hour,date\np4d.24xlarge,10,soon\n", "line 2: date is 'soon', not a day such as 2026-11-16."),
         ("offer,usd_per_hour,date\np4d.24xlarge,10,2099-01-01\n", "line 2: date is 2099-01-01, more than a year ahead"),
         ("offer,usd_per_hour,date\np4d.24xlarge,-3,2026-11-01\n", "line 2: usd_per_hour should be above 0, not -3."),
-        ("offer,usd_per_hour,date\nmy-box,1,2026-11-01\n", "line 2: no offer is named 'my-box'; say its device"),
+        ("offer,usd_per_hour,date\nmy-box,1,2026-11-01\n", "line 2: there is no offer named 'my-box'; give its device"),
         ("device,usd_per_hour,date\nT5000,1,2026-11-01\n", "line 2: No device named 'T5000'."),
         ("device,usd_per_hour,date,network\nT4,1,2026-11-01,wire\n", "line 2: No link named 'wire'."),
         ("offer,device,usd_per_hour,date\np4d.24xlarge,T4,1,2026-11-01\n", "line 2: 'p4d.24xlarge' has 8 x A100-SXM4"),
         ("offer,n_devices,usd_per_hour,date\np4d.24xlarge,4,1,2026-11-01\n", "leave device and n_devices empty"),
         ("device,n_devices,usd_per_hour,date\nT4,two,1,2026-11-01\n", "line 2: n_devices is 'two'"),
         ("offer,usd_per_hour,date,colour\n", "has a column 'colour' that is not known"),
-        ("offer,usd_per_hour,date\n", "holds no prices: columns are offer or device"),
+        ("offer,usd_per_hour,date\n", "has no prices: columns are offer or device"),
         ("offer,usd_per_hour,date\np4d.24xlarge,1,2026-11-01\np4d.24xlarge,2,2026-11-01\n", "two prices of 'p4d.24x"),
-        ("", "is no file of prices"),
+        ("", "is not a price file"),
     ],
 )
 def test_a_file_of_prices_that_is_none_is_refused_in_a_sentence(tmp_path, text, words):

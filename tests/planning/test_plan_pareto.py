@@ -60,7 +60,7 @@ def test_a_budget_is_a_deadline_at_a_price():
     [
         ({"deadline_s": -1.0}, "A deadline should be above 0, not -1 seconds."),
         ({"budget_usd": 0.0}, "A budget should be above 0, not 0 US dollars."),
-        ({"confidence": 0.4}, "A confidence is from 0.5 to below 1, not 0.4."),
+        ({"confidence": 0.4}, "A confidence should be at least 0.5 and below 1, not 0.4."),
     ],
 )
 def test_limits_that_cannot_be_meant_are_refused(limits, words):

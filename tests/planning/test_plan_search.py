@@ -143,7 +143,7 @@ def test_larger_batches_need_more_epochs_where_gradients_have_little_noise(trace
     options = {"batch_size": 128, "batch_sizes": [128, 4096], "precision": "fp32", **PLAIN}
     free = tc.plan(trace, **options)
     assert free.fastest.question.batch_size == 4096
-    assert any("equally many epochs" in warning for warning in free.warnings)
+    assert any("the same number of epochs" in warning for warning in free.warnings)
     dear = tc.plan(trace, noise_scale=64.0, **options)
     assert dear.fastest.question.batch_size == 128
     assert dear.fastest.n_epochs == N_EPOCHS
@@ -177,7 +177,7 @@ def test_a_loader_that_binds_is_in_the_time_and_in_the_chances(trace, few_offers
         ({"strategy": "ddq"}, "No strategy named 'ddq'."),
         ({"max_gpus": 0}, "max_gpus cannot be 0"),
         ({"batch_size": 0}, "0"),
-        ({"noise_scale": -1.0, "batch_sizes": [64]}, "A noise scale is a number of samples, not below 0"),
+        ({"noise_scale": -1.0, "batch_sizes": [64]}, "A noise scale is a number of samples and should not be below 0"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_in_a_sentence(trace, options, words):
@@ -203,7 +203,7 @@ def test_a_target_takes_its_epochs_from_an_earlier_run(trace, few_offers, tmp_pa
     assert plan.length.n_epochs == pytest.approx((0.6 / 0.05) ** (1 / 0.7), rel=0.25)  # where the curve is 0.9
     assert 0 < plan.length.probability <= 1
     assert any("epochs reach an accuracy of 0.9" in remark for remark in plan.remarks)
-    with pytest.raises(InputError, match="likely to reach an accuracy of"):
+    with pytest.raises(InputError, match="chance to reach an accuracy of"):
         tc.plan(trace, n_samples=50_000, target_accuracy=0.999, curve=path)
     with pytest.raises(InputError, match="above 0 and at most 1"):
         tc.plan(trace, n_samples=50_000, target_accuracy=92, curve=path)
@@ -246,5 +246,5 @@ def test_own_spot_prices_are_planned_with_where_their_interruptions_are_known(tm
     plan = tc.plan("gpt2-xl", batch_size=8, method="roofline", spot=spot, interruptions_per_day=given_, **options)
     assert not any(plan.space.offers[n].name == "box" for n in plan.candidates.offer)
     assert plan.to_dict()["interruptions_per_day"] == ({"AWS": 2.0, "own": 2.0} if spot else None)
-    with pytest.raises(InputError, match="How often 'own' takes back spot machines such as 'box' is not known"):
+    with pytest.raises(InputError, match="How often 'own' reclaims spot machines such as 'box' is not known"):
         tc.plan("gpt2-xl", batch_size=8, method="roofline", spot=True, **options)

@@ -60,7 +60,7 @@ def test_a_path_of_data_is_the_same_for_a_task_in_another_folder(tmp_path, monke
 
 @pytest.mark.parametrize(
     ("axes", "words"),
-    [({"models": ()}, "at least one of its models"), ({"seeds": (1, 1)}, r"its seeds, each once, not \[1, 1\]")],
+    [({"models": ()}, "at least one of its models"), ({"seeds": (1, 1)}, r"its seeds, each only once, not \[1, 1\]")],
 )
 def test_an_axis_without_values_or_with_one_twice_is_said(axes, words):
     with pytest.raises(InputError, match=words):
@@ -145,7 +145,7 @@ def test_the_same_grid_again_trains_nothing_and_more_of_it_only_what_is_new(kill
 def test_a_folder_keeps_to_what_its_runs_share(killed, resumed):
     folder, _ = killed
     other = Grid(models=GRID.models, image_side=8, batch_size=64)
-    with pytest.raises(InputError, match=r"holds runs with batch_size 512, not 64: give another folder\."):
+    with pytest.raises(InputError, match=r"has runs with batch_size 512, not 64: give another folder\."):
         run_collection(other, folder)
 
 
@@ -153,11 +153,11 @@ def test_a_run_that_diverges_is_a_result_and_stops_nobody(tmp_path):
     grid = Grid(models=("cifar_resnet20",), image_side=8, batch_size=512, learning_rate=1e30)
     collection = collect(grid, tmp_path / "out")
     assert collection.progress.n_failed == 1
-    assert "a smaller one may be stable" in collection.runs[0].error
+    assert "try a smaller one" in collection.runs[0].error
 
 
 def test_cpus_of_a_task_are_refused_where_there_is_no_cluster(tmp_path):
-    with pytest.raises(InputError, match="only a Ray cluster divides its CPUs"):
+    with pytest.raises(InputError, match="apply to the CPUs of a Ray cluster only"):
         run_collection(GRID, tmp_path / "out", cpus_per_task=1)
 
 

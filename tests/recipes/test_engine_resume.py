@@ -256,7 +256,7 @@ def test_a_disk_that_fills_up_keeps_the_checkpoint_before_and_the_run_goes_on(tm
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (usual, hard))
     path = tmp_path / "checkpoint.pt"
-    stays = "the one before stays, and the same command goes on from it"
+    stays = "the previous one is kept, and the same command continues from it"
     assert str(refused.value) == f"The checkpoint '{path}' cannot be written: File too large; {stays}."
     assert path.read_bytes() == before
     net = tiny_net()

@@ -116,7 +116,7 @@ def test_a_folder_never_mixes_two_runs(tmp_path, change, words):
     tiny_run(tmp_path)
     with pytest.raises(InputError) as caught:
         tiny_run(tmp_path, **change)
-    assert f"'{tmp_path}' holds another run ({words}" in str(caught.value)
+    assert f"'{tmp_path}' has another run ({words}" in str(caught.value)
 
 
 def test_two_processes_cannot_train_in_one_folder(tmp_path):
@@ -151,7 +151,7 @@ def test_frozen_parts_stay_as_they_are(tmp_path):
 
 
 def test_nothing_to_train_is_said_in_one_sentence(tmp_path):
-    with pytest.raises(InputError, match="tiny has nothing to train: all of its weights are frozen"):
+    with pytest.raises(InputError, match="tiny has nothing to train: all its weights are frozen"):
         tiny_run(tmp_path, net=tiny_net().requires_grad_(False))
 
 
@@ -184,12 +184,12 @@ def test_soft_labels_are_learned_and_count_by_their_largest_share(tmp_path):
         ({"n_epochs": 0}, "n_epochs cannot be 0"),
         ({"learning_rate": -1.0}, "learning_rate cannot be -1.0"),
         ({"weight_decay": float("nan")}, "weight_decay cannot be nan"),
-        ({"milestones": (0.7, 0.5)}, "not rising shares of the run"),
+        ({"milestones": (0.7, 0.5)}, "should be rising fractions of the run"),
         ({"optimizer": "none"}, "none"),
         ({"precision": "tf32"}, "a mode of NVIDIA GPUs"),
         ({"seed": 2**40}, "too large"),
-        ({"device": "tpu"}, "There is no training on the device 'tpu': give cpu, cuda or cuda:1"),
-        ({"device": "cuda:x"}, "There is no training on the device 'cuda:x'"),
+        ({"device": "tpu"}, "Training is not possible on the device 'tpu': give cpu, cuda or cuda:1"),
+        ({"device": "cuda:x"}, "Training is not possible on the device 'cuda:x'"),
         ({"n_samples": 0}, "n_samples cannot be 0"),
         ({"checkpoint_s": -1.0}, "checkpoint_s cannot be -1.0"),
     ],
@@ -230,7 +230,7 @@ def test_a_folder_in_which_nothing_came_of_a_run_may_be_used_by_another(tmp_path
     with pytest.raises(TrainingError):
         tiny_run(tmp_path, replace(SETTINGS, learning_rate=1e30))
     assert tiny_run(tmp_path).n_steps == 15
-    with pytest.raises(InputError, match="holds another run"):
+    with pytest.raises(InputError, match="has another run"):
         tiny_run(tmp_path, replace(SETTINGS, learning_rate=1e30))
 
 

@@ -173,7 +173,7 @@ def test_batches_of_another_shape_are_refused(tmp_path, change, words):
 
 def test_a_pickle_that_is_no_dictionary_is_refused(tmp_path):
     files = batches() | {"test_batch": pickle.dumps([1, 2], protocol=2)}
-    with pytest.raises(FileFormatError, match="holds no dictionary"):
+    with pytest.raises(FileFormatError, match="has no dictionary"):
         read_cifar10(write_folder(tmp_path, files), checksums=None)
 
 

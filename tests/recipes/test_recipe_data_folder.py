@@ -140,12 +140,12 @@ def class_that_train_lacks(root):
 
 def empty_class(root):
     (write_decathlon(root) / "train" / "0003").mkdir()
-    return r"The class folder '.*/train/0003' holds no image \(.jpg, .jpeg, .png\)"
+    return r"The class folder '.*/train/0003' has no image \(.jpg, .jpeg, .png\)"
 
 
 def val_without_train(root):
     write_image(root / "val" / "0001" / "0.png")
-    return "has a folder 'val' and no folder 'train'"
+    return "has a folder 'val' but no folder 'train'"
 
 
 def empty_val(root):
@@ -157,12 +157,12 @@ def empty_val(root):
 def one_class_alone(root):
     for number in range(4):
         write_image(root / "lone" / f"{number}.png")
-    return "has one class, 'lone': to tell classes apart it needs two"
+    return "has only one class, 'lone': classification needs two"
 
 
 def class_of_one_to_split(root):
     write_image(root / "lone" / "0.png")
-    return "The class 'lone' in .* has one image"
+    return "The class 'lone' in .* has only one image"
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_a_path_that_leads_nowhere_names_what_is_accepted(tmp_path):
 def test_a_file_that_is_no_archive_names_what_is_accepted(tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text("x")
-    with pytest.raises(InputError, match="is a file and not the archive of CIFAR-10"):
+    with pytest.raises(InputError, match="is a file but not the archive of CIFAR-10"):
         load_dataset(str(path))
 
 
@@ -245,7 +245,9 @@ def test_deep_pixels_are_refused_and_not_clipped(tmp_path, mode):
 def test_an_image_that_cannot_be_decoded_is_named(tmp_path, content):
     root = write_decathlon(tmp_path)
     (root / "train" / "0001" / "broken.jpg").write_bytes(content)
-    with pytest.raises(FileFormatError, match=r"train/0001/broken.jpg' cannot be decoded: it is damaged, or no image"):
+    with pytest.raises(
+        FileFormatError, match=r"train/0001/broken.jpg' cannot be decoded: it is damaged or not an image"
+    ):
         colors(load(root).train)
 
 

@@ -42,11 +42,11 @@ def test_enlarged_images_repeat_every_pixel():
 @pytest.mark.parametrize(
     ("labels", "words"),
     [
-        (torch.tensor([0, 1]), "4 images cannot go with 2 labels"),
+        (torch.tensor([0, 1]), "4 images do not match 2 labels"),
         (torch.tensor([0, 1, 2, 3]), "from 0 to 3 are not class numbers"),
         (torch.tensor([0, 1, -1, 2]), "from -1 to 2"),
         (torch.tensor([0.0, 1, 1, 2]), "int64"),
-        (torch.ones(4, 2), "2 columns cannot go with 3 classes"),
+        (torch.ones(4, 2), "2 columns do not match 3 classes"),
     ],
 )
 def test_labels_that_do_not_fit_are_refused(labels, words):
@@ -124,7 +124,7 @@ def test_a_split_has_every_sample_once_and_every_class_twice(labels, seed):
 
 
 def test_a_class_of_one_cannot_be_split():
-    with pytest.raises(InputError, match="Class 1 has one image"):
+    with pytest.raises(InputError, match="Class 1 has only one image"):
         split_per_class(torch.tensor([0, 0, 1]), test_share=0.2, seed=0)
 
 

@@ -79,7 +79,7 @@ def test_a_picture_that_cannot_be_written_is_refused(tmp_path, path):
 
 
 def test_a_picture_of_nothing_is_refused():
-    with pytest.raises(InputError, match="shows nothing"):
+    with pytest.raises(InputError, match="is empty"):
         sample_picture(plain([0, 1], "ab"), n_classes=0)
 
 

@@ -43,10 +43,10 @@ def test_every_run_fills_a_step_and_can_be_compared_with_one_device(sizes, count
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"n_devices": (2, 4)}, "begin the numbers of devices with 1, not 2"),
+        ({"n_devices": (2, 4)}, "start the numbers of devices with 1, not 2"),
         ({"batch_sizes": (20, 10)}, "each once and rising"),
         ({"batch_sizes": ()}, "whole numbers from 1"),
-        ({"n_epochs": 1}, "so 1 leaves none: train 2 or more"),
+        ({"n_epochs": 1}, "so 1 leaves none: train at least 2"),
         ({"device": "cuda:1"}, "not on 'cuda:1'"),
         ({"learning_rate": float("nan")}, "learning_rate cannot be nan"),
         ({"n_threads": 0}, "n_threads cannot be 0"),
@@ -156,8 +156,8 @@ def test_a_run_is_read_back_as_it_was_written(tmp_path):
         write_run(tmp_path, run)
         assert read_run(tmp_path, run.cell) == run
     assert read_run(tmp_path, Cell(4, 10)) is None
-    write_failure(tmp_path, Cell(4, 10), "Memory ended.")
-    assert read_run(tmp_path, Cell(4, 10)) == "Memory ended."
+    write_failure(tmp_path, Cell(4, 10), "Out of memory.")
+    assert read_run(tmp_path, Cell(4, 10)) == "Out of memory."
     (tmp_path / "1x10.json").write_text('{"run": {}}')
     with pytest.raises(FileFormatError, match="delete it, and it is run again"):
         read_run(tmp_path, Cell(1, 10))
@@ -165,7 +165,7 @@ def test_a_run_is_read_back_as_it_was_written(tmp_path):
 
 def test_a_run_that_failed_is_forgotten_where_it_is_to_be_tried_again(tmp_path):
     write_run(tmp_path, RUNS[0])
-    write_failure(tmp_path, Cell(4, 10), "Memory ended.")
+    write_failure(tmp_path, Cell(4, 10), "Out of memory.")
     for cell in (RUNS[0].cell, Cell(4, 10), Cell(8, 10)):
         forget_failure(tmp_path, cell)
     assert read_run(tmp_path, RUNS[0].cell) == RUNS[0]
@@ -180,7 +180,7 @@ def test_settings_of_which_nothing_came_are_given_up(tmp_path):
     keep_settings(path, {"rate": 2})
     (tmp_path / "1x10.json").write_text("a result")
     release_settings(path)
-    with pytest.raises(InputError, match="holds runs with rate 2, not 1"):
+    with pytest.raises(InputError, match="has runs with rate 2, not 1"):
         keep_settings(path, {"rate": 1})
 
 
@@ -189,9 +189,9 @@ def test_settings_survive_their_file_and_a_folder_keeps_to_them(tmp_path):
     path = tmp_path / "new" / "settings.json"
     keep_settings(path, SETTINGS.to_dict())
     keep_settings(path, SETTINGS.to_dict())
-    with pytest.raises(InputError, match=r"holds runs with seed 0, not 1: give another folder\."):
+    with pytest.raises(InputError, match=r"has runs with seed 0, not 1: give another folder\."):
         keep_settings(path, dataclasses.replace(SETTINGS, seed=1).to_dict())
-    with pytest.raises(InputError, match="holds other things already"):
+    with pytest.raises(InputError, match="is not empty"):
         keep_settings(tmp_path / "settings.json", SETTINGS.to_dict())
     with pytest.raises(InputError, match="cannot be made"):
         keep_settings(path / "below" / "settings.json", SETTINGS.to_dict())
@@ -213,7 +213,7 @@ class Launcher:
                 continue
             if run.cell.batch_size > 10:
                 if not self.kills:
-                    write_failure(self.folder, run.cell, "Memory ended (CUDA out of memory).")
+                    write_failure(self.folder, run.cell, "Out of memory (CUDA out of memory).")
                 raise MeasurementError("Process 1 of 2 was killed (SIGKILL); the others were stopped.")
             write_run(self.folder, run)
 
@@ -224,7 +224,7 @@ def test_where_memory_ends_larger_batches_are_not_tried_and_the_others_stay(tmp_
     cells = (*SETTINGS.cells(N_SAMPLES), Cell(2, 40))
     scaling_run.run_cells(SETTINGS, cells, tmp_path, on_progress=lambda *count: told.append(count))
     assert launcher.asked == [(1, 1), (2, 1)]
-    assert read_run(tmp_path, Cell(2, 20)) == "Memory ended (CUDA out of memory)."
+    assert read_run(tmp_path, Cell(2, 20)) == "Out of memory (CUDA out of memory)."
     assert read_run(tmp_path, Cell(2, 40)) == "Not tried: memory ended at 20 samples a device."
     assert isinstance(read_run(tmp_path, Cell(2, 10)), CellRun)
     assert (told[0], told[-1]) == ((0, 6), (6, 6))

@@ -40,7 +40,7 @@ def test_every_image_comes_equally_often_but_for_one_pass(n_images, n_samples, s
 
 
 def test_an_epoch_over_nothing_is_refused():
-    with pytest.raises(InputError, match="no image was chosen"):
+    with pytest.raises(InputError, match="No image was selected"):
         passes_over(0, 10, seed=0)
 
 

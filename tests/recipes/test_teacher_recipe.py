@@ -144,7 +144,7 @@ def test_a_further_k_trains_only_its_own_students(ran):
 
 def test_a_folder_of_other_labels_is_not_gone_on_with(ran):
     folder, _, _ = ran
-    with pytest.raises(InputError, match="holds another run"):
+    with pytest.raises(InputError, match="has another run"):
         recipe(labeled_fraction=0.4).run(folder)
 
 
@@ -154,17 +154,17 @@ def test_scores_that_are_not_scores_are_said(ran, tmp_path):
         recipe().run(tmp_path, breaks_after(8))  # in the middle of scoring
     assert not path.exists()
     path.write_bytes(b"PK\x03\x04 nothing of ours")
-    with pytest.raises(FileFormatError, match=r"does not hold the scores of a teacher: delete it"):
+    with pytest.raises(FileFormatError, match=r"does not have the scores of a teacher: delete it"):
         recipe().run(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"labeled_fraction": 1.0}, "share of labels is above 0 and below 1, not 1"),
-        ({"k_values": (0, 2)}, "K is a number of images a class, at least 1, not 0, 2"),
-        ({"k_values": ()}, "not none at all"),
-        ({"p_values": (11,)}, "P is between 1 and the 10 classes of the data, not 11"),
+        ({"labeled_fraction": 1.0}, "share of labels should be above 0 and below 1, not 1"),
+        ({"k_values": (0, 2)}, "K, the images per class, should be at least 1, not 0, 2"),
+        ({"k_values": ()}, "not none"),
+        ({"p_values": (11,)}, "P should be between 1 and the 10 classes of the data, not 11"),
         ({"n_seeds": 0}, "n_seeds cannot be 0: give a whole number of at least 1"),
         ({"settings": one_epoch(seed=2**31 - 2), "n_seeds": 3}, "seed 2147483648 is too large"),
     ],

@@ -81,7 +81,7 @@ def test_a_folder_of_other_weights_is_not_gone_on_with(data, weights, tmp_path):
     recipe_of(data, weights, approaches=("frozen",)).run(tmp_path / "runs")
     other = tmp_path / "other.pt"
     torch.save(build_model("cifar_resnet20", 10, seed=4).state_dict(), other)
-    with pytest.raises(InputError, match="holds another run"):
+    with pytest.raises(InputError, match="has another run"):
         recipe_of(data, other, approaches=("frozen",)).run(tmp_path / "runs")
 
 
@@ -155,7 +155,7 @@ def test_without_weights_half_of_the_classes_are_learned_first(data, tmp_path):
 def test_two_classes_are_too_few_to_learn_half_of_them_first(folder):
     two = load_dataset(str(folder), image_side=SIDE)
     few = TransferRecipe(model="cifar_resnet20", data=two, n_seeds=1).target  # two of the four
-    with pytest.raises(InputError, match=r"has 2 classes, too few .* give --weights"):
+    with pytest.raises(InputError, match=r"has 2 classes, too few .* give the weights"):
         TransferRecipe(model="cifar_resnet20", data=few).stages()
 
 
@@ -185,7 +185,7 @@ def test_runs_that_are_mostly_log_and_checkpoint_are_named(data, weights):
     recipe = recipe_of(data, weights, n_seeds=3, approaches=("cached",))
     _, cached = recipe.stages()
     assert cached.n_runs == recipe.n_runs("cached") == cached.n_epochs // recipe.n_epochs
-    said = "Writing logs and checkpoints is not forecast, and it dominates runs as short as those of 'cached'."
+    said = "Writing logs and checkpoints is not forecast, but it dominates runs as short as those of 'cached'."
     assert said in forecast_stages([cached]).warnings
     long = replace(cached, n_epochs=10**6 * cached.n_epochs)
     assert said not in forecast_stages([long]).warnings

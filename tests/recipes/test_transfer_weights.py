@@ -122,7 +122,7 @@ def test_code_in_a_file_is_never_run(tmp_path, how):
         torch.save({"module": Trap(sprung)}, path)
     else:
         path.write_bytes(pickle.dumps(Trap(sprung)))
-    with pytest.raises(FileFormatError, match="not a file of plain weights, and nothing in it was run"):
+    with pytest.raises(FileFormatError, match="not a file of plain weights, and none of its code was run"):
         read_weights(path)
     assert not sprung.exists()
 
@@ -154,7 +154,7 @@ def test_a_torn_file_is_told_in_one_sentence(tmp_path, suffix):
 def test_a_torch_file_without_weights_says_so(tmp_path, content):
     path = tmp_path / "other.pt"
     torch.save(content, path)
-    with pytest.raises(FileFormatError, match="holds no named weights"):
+    with pytest.raises(FileFormatError, match="has no named weights"):
         read_weights(path)
 
 

@@ -75,8 +75,8 @@ def test_broken_off_and_begun_again_it_comes_to_the_same(ran, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"clean_fraction": 0.0}, "share of clean labels is above 0 and below 1, not 0"),
-        ({"noise_fractions": (0.1, 1.2)}, "Shares of noise are between 0 and 1, not 0.1, 1.2"),
+        ({"clean_fraction": 0.0}, "share of clean labels should be above 0 and below 1, not 0"),
+        ({"noise_fractions": (0.1, 1.2)}, "Shares of noise should be between 0 and 1, not 0.1, 1.2"),
         ({"imbalance": 0.5}, "at least as many images as the rarest, not 0.5 times"),
         ({"imbalance": float("nan")}, "at least as many images as the rarest, not nan times"),
         ({"imbalance": float("inf")}, "at least as many images as the rarest, not inf times"),

@@ -105,8 +105,8 @@ def test_an_epoch_is_its_mean_batch_with_the_wait_for_data():
 
 
 def test_what_a_measurement_was_warned_of_goes_with_it():
-    warned = {**STEP, "is_partial": True, "warnings": ["It was stopped after 3 steps."]}
-    assert step_of_record(record("step", {}, warned), source="").notes == ("It was stopped after 3 steps.",)
+    warned = {**STEP, "is_partial": True, "warnings": ["Stopped after 3 steps."]}
+    assert step_of_record(record("step", {}, warned), source="").notes == ("Stopped after 3 steps.",)
 
 
 def test_rows_of_a_sweep_are_measurements_too(tmp_path):
@@ -143,9 +143,9 @@ def test_a_corrected_row_of_a_table_is_another_and_the_others_stay(tmp_path):
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"notes": 5}, "its 'notes' are no list of sentences"),
-        ({"work_s": 5}, "its 'work_s' is no table of seconds"),
-        ({"work_s": {"forward": {"linear": "slow"}}}, "its 'work_s' is no table of seconds"),
+        ({"notes": 5}, "its 'notes' is not a list of sentences"),
+        ({"work_s": 5}, "its 'work_s' is not a table of seconds"),
+        ({"work_s": {"forward": {"linear": "slow"}}}, "its 'work_s' is not a table of seconds"),
     ],
 )
 def test_a_file_written_by_hand_with_something_else_in_it_is_one_sentence(changed, words):

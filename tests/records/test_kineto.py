@@ -74,7 +74,7 @@ def test_steps_without_marks_are_counted_by_their_updates(tmp_path):
     write_cpu_trace(path, with_marks=False)
     run = read_kineto(path)
     assert run.n_steps == N_STEPS + 1
-    assert "marks no steps" in run.notes[0]
+    assert "does not mark steps" in run.notes[0]
     assert sum(run.phases.values()) == pytest.approx(run.step_s)
 
 
@@ -315,5 +315,5 @@ def test_a_time_of_400_digits_is_no_time(tmp_path, field):
 
 def test_a_number_of_5000_digits_is_refused_by_the_name_of_its_file(tmp_path):
     (tmp_path / "file.json").write_text('{"traceEvents": [{"ts": ' + "9" * 5000 + "}]}")
-    with pytest.raises(FileFormatError, match=r"file\.json' is not JSON: It holds a whole number of thous"):
+    with pytest.raises(FileFormatError, match=r"file\.json' is not JSON: it has a whole number of thousa"):
         read_kineto(tmp_path / "file.json")

@@ -146,7 +146,7 @@ def test_places_where_no_store_can_be_are_named(tmp_path):
     with pytest.raises(InputError, match="There is no store"):
         Store(tmp_path / "a.db", create=False)
     assert not (tmp_path / "a.db").exists()
-    with pytest.raises(InputError, match="no plain file"):
+    with pytest.raises(InputError, match="not a regular file"):
         Store("/dev/null")
 
 

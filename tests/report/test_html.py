@@ -64,7 +64,7 @@ def test_only_long_text_may_wrap():
         columns=(Column(key="what", header=""), Column(key="p50", header="p50")),
         rows=(
             ("time until then", "35.0 min"),
-            ("the catch", "Needs a gradient scaler, and accuracy has to be checked."),
+            ("the catch", "Needs a gradient scaler; check the accuracy."),
         ),
     )
     tags = Tags(to_html(Document(title="Run", tables=(answers,)))).tags

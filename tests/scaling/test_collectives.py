@@ -157,20 +157,20 @@ def test_sizes_counts_and_wires_broadcast(collective):
     ("call", "words"),
     [
         (lambda: Wire(-1.0, 1e9), "A latency should be a finite number of seconds of at least 0, not -1.0."),
-        (lambda: Wire(np.nan, 1e9), "A latency is a finite number"),
+        (lambda: Wire(np.nan, 1e9), "A latency should be a finite number"),
         (lambda: Wire(0.0, 0.0), "A bandwidth should be a finite number of bytes per second above 0, not 0.0."),
-        (lambda: Wire(0.0, np.array([1e9, np.inf])), "A bandwidth is a finite number"),
+        (lambda: Wire(0.0, np.array([1e9, np.inf])), "A bandwidth should be a finite number"),
         (lambda: Wire(0.0, 1e9, 0.0), "A reduction rate should be above 0 bytes per second, not 0.0."),
         (
             lambda: collectives.send(-1, IDEAL),
             "A message size should be a finite number of bytes of at least 0, not -1.",
         ),
-        (lambda: collectives.ring_all_reduce(np.inf, 2, IDEAL), "A message has a finite number of bytes"),
+        (lambda: collectives.ring_all_reduce(np.inf, 2, IDEAL), "A message size should be a finite number of bytes"),
         (
             lambda: collectives.scatter(1, 0, IDEAL),
             "The number of processes should be a whole number of at least 1, not 0.",
         ),
-        (lambda: collectives.gather(1, 2.5, IDEAL), "A collective has a whole number of processes"),
+        (lambda: collectives.gather(1, 2.5, IDEAL), "The number of processes should be a whole number"),
         (
             lambda: collectives.all_reduce(1, 2, IDEAL, algorithm="rings"),
             "No algorithm named 'rings'. Close names: ring. Known: ring, tree, double-tree, butterfly, "

@@ -153,7 +153,7 @@ def test_a_faster_link_or_fewer_bytes_is_never_slower(operation, is_shared, n_by
             lambda: Network(INSIDE, BETWEEN, ()),
             "A placement should list the devices of each node, each at least 1, not ().",
         ),
-        (lambda: Network(INSIDE, BETWEEN, (4, 0)), "A placement is one number of devices a node"),
+        (lambda: Network(INSIDE, BETWEEN, (4, 0)), "A placement should list the devices of each node"),
         (lambda: Network(INSIDE, None, (4, 4)), "2 nodes need a link between them: name one."),
         (
             lambda: hierarchy.all_gather(1, EVEN, "tree"),

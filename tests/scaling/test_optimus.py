@@ -159,7 +159,7 @@ def test_points_with_as_many_servers_as_workers_cannot_tell_the_terms_apart():
     assert fit.mean_error_fraction < 1e-8
     assert fit.covariance is None
     assert "3 of 5 terms" in fit.warnings[0]
-    assert "Vary servers and workers on their own" in fit.warnings[0]
+    assert "Vary servers and workers independently" in fit.warnings[0]
 
 
 @pytest.mark.parametrize(("mode", "batch_size", "n"), [("sync", 32.0, 5), ("async", None, 4)])
@@ -211,11 +211,11 @@ def test_a_model_that_cannot_be(settings, words):
 
 
 def test_points_that_cannot_be():
-    with pytest.raises(InputError, match=r"number of servers is a whole number from 1, not 0\."):
+    with pytest.raises(InputError, match=r"number of servers should be a whole number of at least 1, not 0\."):
         SpeedPoint(n_servers=0, n_workers=1, steps_per_s=1.0)
-    with pytest.raises(InputError, match=r"above 0 and finite, not 0 steps"):
+    with pytest.raises(InputError, match=r"finite and above 0, not 0 steps"):
         SpeedPoint(n_servers=1, n_workers=1, steps_per_s=0.0)
-    with pytest.raises(InputError, match=r"number of workers is a whole number from 1, not 1\.5\."):
+    with pytest.raises(InputError, match=r"number of workers should be a whole number of at least 1, not 1\.5\."):
         paper_model("async").steps_per_s(1, [1, 1.5])
-    with pytest.raises(InputError, match="a link carries something"):
+    with pytest.raises(InputError, match="the link needs a bandwidth above 0"):
         StepParts(compute_s_per_sample=0, fixed_s=0, gradient_bytes=1, server_bytes_per_s=0, update_s=0)

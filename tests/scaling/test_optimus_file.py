@@ -23,8 +23,8 @@ def test_speeds_are_read_however_they_are_written(tmp_path, text):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "holds no measured speeds"),
-        ("servers,workers,steps_per_s\n", "holds no measured speeds"),
+        ("", "has no measured speeds"),
+        ("servers,workers,steps_per_s\n", "has no measured speeds"),
         ("servers,steps_per_s\n2,1\n", "line 2: one column should be workers, and there is none"),
         ("servers,workers,steps_per_s,step_s\n2,4,1,1\n", "line 2: one column should be steps_per_s or step_s"),
         ("servers,workers,steps_per_s\n2,4,0\n", "line 2: steps_per_s should be above 0, not 0"),

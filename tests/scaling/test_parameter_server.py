@@ -94,8 +94,8 @@ def test_sizes_workers_and_servers_broadcast():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: servers(0, 1), "The number of workers is whole, 1 or more, not 0."),
-        (lambda: servers(1, 1.5), "The number of servers is whole, 1 or more, not 1.5."),
+        (lambda: servers(0, 1), "The number of workers should be a whole number of at least 1, not 0."),
+        (lambda: servers(1, 1.5), "The number of servers should be a whole number of at least 1, not 1.5."),
         (lambda: servers(1, 1, update_bytes_per_s=0), "An update rate should be above 0 bytes per second, not 0."),
         (lambda: servers(1, 1, n_passes=-1), "The passes per update should be a finite number of at least 0, not -1."),
         (

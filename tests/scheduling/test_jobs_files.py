@@ -135,7 +135,7 @@ def test_only_jobs_with_an_interval_are_forecast_wrong(written):
 
 
 def test_a_job_of_absurd_size_is_refused_like_any_other(written):
-    with pytest.raises(InputError, match="Job 'a' asks for 3000000000 devices, and '1x4xGPU' has 4"):
+    with pytest.raises(InputError, match="Job 'a' asks for 3000000000 devices, but '1x4xGPU' has only 4"):
         api.simulate(written(PLAIN + "a,0,10,3000000000\n"), "1x4xGPU")
 
 
@@ -156,7 +156,7 @@ def test_tables_and_workloads_belong_to_files_that_name_applications(written, ta
     path = written(PLAIN + "a,0,10,1\n")
     with pytest.raises(InputError, match="names no applications"):
         api.simulate(path, "1x4xGPU", tables=tables)
-    with pytest.raises(InputError, match="these are Job objects"):
+    with pytest.raises(InputError, match="not to Job objects"):
         api.simulate(read_jobs(path), "1x4xGPU", workload="1")
 
 
@@ -249,19 +249,19 @@ def test_a_forecast_needs_one_link_between_nodes(written, cluster, words):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "holds no jobs"),
-        (PLAIN, "holds no jobs"),
+        ("", "has no jobs"),
+        (PLAIN, "has no jobs"),
         ("name,submit_s,secnds,n_devices\na,0,9,1\n", "no column 'seconds': its column 'secnds' should be named so"),
         (
             "name,submit_s,seconds,n_devices,max_device\na,0,9,1,2\n",
-            "a column 'max_device' that means nothing for such jobs: did you mean 'max_devices'?",
+            "a column 'max_device' that does not apply to such jobs: did you mean 'max_devices'?",
         ),
         ("name,submit_s,seconds,n_devices,colour\na,0,9,1,2\n", "a column 'colour' .* known here are name, submit_s"),
         ("timestamp,duration_s,num_gpus,step_p10\n2017-10-09 07:01:55,9,1,2\n", "did you mean 'steps_p10'"),
         ("name,submit_s,seconds,n_devices,seconds\na,0,9,1,2\n", "has two columns 'seconds'"),
         (PLAIN + "a,0,10,1,2\n", "line 2: it has more cells than the 4 columns of the first line"),
         (PLAIN + "a,0,10,1\n\na,0,10,1\n", "line 4: a second job 'a', as on line 2"),
-        ("a,b\n1,2\n", "has the columns a, b, and jobs need name, submit_s, seconds, n_devices"),
+        ("a,b\n1,2\n", "has the columns a, b, but jobs need name, submit_s, seconds, n_devices"),
         (PLAIN + "a,-1,10,1\n", "submit_s is -1: it should be 0 or later"),
         (PLAIN + "a,5,10,1\nb,4,10,1\n", r"line 3: submit_s is 4, earlier than the line before \(5\)"),
         (PLAIN + "a,0,0,1\n", "a job of 0 s: seconds should be above 0"),
@@ -270,7 +270,7 @@ def test_a_forecast_needs_one_link_between_nodes(written, cluster, words):
         (PLAIN + "a,0,10,1.5\n", "n_devices is 1.5"),
         (PLAIN + "a,zero,10,1\n", "submit_s is 'zero', not a number"),
         (PLAIN + "a,nan,10,1\n", "it should be finite"),
-        (TRACE + "yesterday,10,1\n", "'yesterday' is no time"),
+        (TRACE + "yesterday,10,1\n", "'yesterday' is not a time"),
         (TRACE + "2017-10-09 07:01:55,0,1\n", "a job of 0 s"),
         (TRACE + ",10,1\n", "line 2: timestamp is missing"),
         (PLAIN + "a,0\n", "line 2: n_devices is missing"),
@@ -295,7 +295,7 @@ def test_trainings_without_their_tables_are_told(written):
 
 
 def test_a_job_larger_than_the_cluster_is_told(written):
-    with pytest.raises(InputError, match="Job 'a' asks for 8 devices, and '1x4xGPU' has 4"):
+    with pytest.raises(InputError, match="Job 'a' asks for 8 devices, but '1x4xGPU' has only 4"):
         api.simulate(written(PLAIN + "a,0,10,8\n"), "1x4xGPU")
 
 
@@ -412,5 +412,5 @@ def test_a_gzipped_table_with_a_damaged_stream_is_no_table(tmp_path):
 def test_a_small_file_that_unpacks_to_too_many_jobs_is_refused(tmp_path):
     path = tmp_path / "jobs.csv.gz"
     path.write_bytes(gzip.compress(PLAIN.encode() + b"a,0,1,1\n" * 200_001, 1))
-    with pytest.raises(FileFormatError, match="holds more than 200,000 rows: cut it into parts"):
+    with pytest.raises(FileFormatError, match="has more than 200,000 rows: cut it into parts"):
         read_jobs(path)

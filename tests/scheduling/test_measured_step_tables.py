@@ -68,7 +68,7 @@ def test_a_ring_has_no_first_node():
 
 @pytest.mark.parametrize("shape", [(), (5,), (4, 4, 4, 4, 4)])
 def test_what_lies_outside_the_table_is_told(shape):
-    with pytest.raises(InputError, match=r"measured on up to 16 devices and 4 a node"):
+    with pytest.raises(InputError, match=r"measured on up to 16 devices and 4 per node"):
         step(shape, 8)
 
 
@@ -108,7 +108,7 @@ def test_a_free_batch_is_never_slower_than_a_tried_one(shape, noise):
 
 
 def test_a_type_that_was_not_measured_is_told():
-    with pytest.raises(InputError, match="not measured on A100, only on GPU"):
+    with pytest.raises(InputError, match="no measurements on A100, only on GPU"):
         tiny_application().epoch_s((1,), "A100", 8)
 
 

@@ -135,7 +135,7 @@ def test_trials_fit_on_the_cluster():
 
 
 def test_a_cluster_too_small_for_a_worker_and_a_server_is_told():
-    with pytest.raises(InputError, match="asks for 2 devices, and '1x1xGPU' has 1"):
+    with pytest.raises(InputError, match="asks for 2 devices, but '1x1xGPU' has only 1"):
         api.simulate([server_job()], "1x1xGPU", policy="traincast")
     with pytest.raises(InputError, match="it should be a whole number, at least 2"):
         Job(name="a", submit_s=0, profile=server_job().profile, n_devices=1)

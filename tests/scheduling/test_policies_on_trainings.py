@@ -77,7 +77,7 @@ def test_online_optimus_with_exact_observations_learns_how_much_remains():
 
 
 def test_online_optimus_refuses_what_has_no_servers():
-    with pytest.raises(InputError, match="trainings with parameter servers, and job 'a' is none"):
+    with pytest.raises(InputError, match="trainings with parameter servers, but job 'a' has none"):
         api.simulate([job("a")], "4xGPU", policy="optimus-online")
 
 
@@ -109,7 +109,7 @@ def test_every_name_makes_its_policy():
 
 
 def test_an_unknown_policy_is_told():
-    with pytest.raises(InputError, match=r"No policy is named 'optimos'\. Did you mean 'optimus'"):
+    with pytest.raises(InputError, match=r"There is no policy 'optimos'\. Did you mean 'optimus'"):
         make_policy("optimos")
 
 
@@ -151,8 +151,8 @@ def test_what_is_of_another_type_is_told(jobs, cluster, policy, words):
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"name": None}, "A job is named by a text"),
-        ({"submit_s": "0"}, "is submitted at '0' s"),
+        ({"name": None}, "A job's name should be text"),
+        ({"submit_s": "0"}, "has a submission time of '0' s"),
         ({"profile": None}, "has the profile None"),
         ({"n_devices": "1"}, "asks for '1' devices"),
         ({"length": "long"}, "has the length 'long'"),

@@ -104,7 +104,7 @@ def test_a_slower_type_is_used_where_the_faster_one_is_taken():
 
 
 def test_policies_for_one_type_refuse_several():
-    with pytest.raises(InputError, match="'optimus' divides devices of one type"):
+    with pytest.raises(InputError, match="'optimus' schedules devices of a single type"):
         simulate_policy([job("a")], find_machines("1xT4+1xV100"), make_policy("optimus"), AT_ONCE)
 
 
@@ -121,7 +121,7 @@ def test_a_training_takes_its_steps_times_its_step_time():
     [
         ([], "no jobs"),
         ([job("a"), job("a")], "Two jobs are named 'a'"),
-        ([job("a", n=9)], "asks for 9 devices, and '1x4xGPU' has 4"),
+        ([job("a", n=9)], "asks for 9 devices, but '1x4xGPU' has only 4"),
     ],
 )
 def test_what_cannot_be_scheduled_is_told(jobs, words):
@@ -132,7 +132,7 @@ def test_what_cannot_be_scheduled_is_told(jobs, words):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"submit_s": -1.0}, "submitted at -1 s"),
+        ({"submit_s": -1.0}, "a submission time of -1 s"),
         ({"n_devices": 0}, "asks for 0 devices"),
         ({"n_devices": 1.5}, "asks for 1.5 devices: it should be a whole number"),
         ({"work_sigma": -1.0}, "work_sigma should be 0 or more"),
@@ -167,7 +167,7 @@ def test_a_job_for_a_type_that_is_not_there_is_told():
         ((), 0, "nodes 0 to 1"),
         (((0, 0),), 0, "not free"),
         (((0, 1), (1, 1)), 0, "one type of device at a time"),
-        (((1, 1),), 0, "one type of device at a time, of T4"),
+        (((1, 1),), 0, "one type of device at a time: T4"),
         (((0, 1),), 1, "a worker too"),
     ],
 )
@@ -185,7 +185,7 @@ def test_a_policy_that_gives_a_device_twice_or_to_nobody_is_told():
     with pytest.raises(InputError, match=r"puts job 'b' on .*not free"):
         simulate_policy([job("a"), job("b")], equal_nodes(1, 4), twice, AT_ONCE)
     nobody = Told(lambda state: Decision({7: ((0, 1),)}))
-    with pytest.raises(InputError, match=r"puts job 7 on .*not one of those"):
+    with pytest.raises(InputError, match=r"puts job 7 on .*neither waiting nor running"):
         simulate_policy([job("a")], equal_nodes(1, 4), nobody, AT_ONCE)
 
 

@@ -124,10 +124,10 @@ def test_a_place_is_a_name_and_never_a_file(client, on):
         ({"target": {"log": "log-0", "value": "high"}}, "Target (target.value) should be a number, not 'high'."),
         ({"target": 0.9}, "Target (target) should be a JSON object, not 0.9."),
         ({"price_usd_per_hour": -1}, "'price_usd_per_hour' should be above 0, not -1."),
-        ({"devices": "/etc/passwd"}, "'devices' is not a part of this question."),
+        ({"devices": "/etc/passwd"}, "'devices' is not an option of this question."),
         ({"batch_size": 0, "n_epochs": 0}, "not 0. (1 more field is wrong.)"),
-        ({"on": ["9999xT4"]}, "'9999xT4' has 9,999 devices: the page answers from 1 to 512."),
-        ({"model": "upload-0"}, "The upload 'upload-0' is not kept any more: upload the file again."),
+        ({"on": ["9999xT4"]}, "'9999xT4' has 9,999 devices: the page answers for 1 to 512."),
+        ({"model": "upload-0"}, "The upload 'upload-0' is no longer available: upload the file again."),
         ({"on": ["2x4xT4"]}, "name the link between them after an @"),
     ],
 )
@@ -149,7 +149,7 @@ def test_what_is_no_json_is_told_so(client):
 @pytest.mark.parametrize(
     ("content", "kind", "words"),
     [
-        (b'{"model": ', "application/json", "The question is no JSON: Expecting value, at letter 10."),
+        (b'{"model": ', "application/json", "The question is not valid JSON: Expecting value, at letter 10."),
         (b"[" * 60_000, "application/json", "The question cannot be read: it should be a JSON object in UTF-8."),
         (b'{"batch_size": ' + b"9" * 5000 + b"}", "application/json", "The question cannot be read"),
         (b'["T4"]', "application/json", "The question should be a JSON object"),
@@ -169,7 +169,7 @@ def test_what_is_not_there_is_a_sentence_too(client):
     assert (reply.status_code, list(reply.json())) == (404, ["error"])
     assert reply.json()["error"].startswith("There is nothing at '/api/nothing'")
     reply = client.delete("/api/models")
-    assert reply.json() == {"error": "DELETE is not answered at /api/models: use GET or POST."}
+    assert reply.json() == {"error": "DELETE is not supported at /api/models: use GET or POST."}
     assert (reply.status_code, reply.headers["allow"]) == (405, "GET, POST")
     reply = client.options("/api/forecast")
     assert (reply.status_code, reply.headers["allow"], reply.content) == (204, "POST", b"")
@@ -187,7 +187,7 @@ def test_a_fault_of_the_server_is_told_in_the_same_form(monkeypatch):
     with TestClient(make_app(), base_url="http://localhost", raise_server_exceptions=False) as broken:
         reply = broken.post("/api/memory", json=_STEP)
     assert reply.status_code == 500
-    assert reply.json() == {"error": "The server failed at this question: that is a fault of ours."}
+    assert reply.json() == {"error": "The server failed to answer this question: this is a bug in traincast."}
 
 
 def test_the_same_question_is_worked_on_once(client, monkeypatch):
@@ -223,7 +223,7 @@ def test_a_price_of_nothing_is_refused_as_the_document_says(client):
 def test_a_question_that_is_too_long_is_not_read(client):
     reply = client.post("/api/forecast", content=b" " * 100_000, headers={"content-type": "application/json"})
     assert reply.status_code == 413
-    assert reply.json() == {"error": "The request is larger than 64 KiB, the most that is taken."}
+    assert reply.json() == {"error": "The request is larger than 64 KiB, the most that is accepted."}
 
 
 def test_replies_say_what_a_browser_may_do_with_them(client):

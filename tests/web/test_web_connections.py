@@ -47,7 +47,7 @@ def test_who_comes_while_everybody_is_worked_for_is_told_so(run_server):
         received, _ = talk(address, _ICON)
         assert all(map(is_open, held))
     assert received.startswith(b"HTTP/1.1 503")
-    assert error_in(received) == "The server has more visitors than it can answer now: try again soon."
+    assert error_in(received) == "The server is busy with other visitors: try again soon."
 
 
 def test_there_are_never_more_connections_than_the_system_lets_the_server_open():

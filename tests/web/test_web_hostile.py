@@ -173,7 +173,7 @@ def test_uploads_are_kept_as_long_as_they_fit():
     stored = StoredUploads(most=3, most_bytes=100)
     keys = [stored.put("upload", Upload("a", bytes([number]) * 40)) for number in range(3)]
     assert stored.n_bytes == 80
-    with pytest.raises(InputError, match="not kept any more"):
+    with pytest.raises(InputError, match="no longer available"):
         stored.find(keys[0])
     with pytest.raises(InputError, match="'b' is larger than"):
         stored.put("upload", Upload("b", bytes(101)))

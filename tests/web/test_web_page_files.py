@@ -46,7 +46,7 @@ def test_a_file_may_be_dropped_anywhere(page, page_address):
     drop_file(page, "header", "run.csv", LOG)
     expect(page.locator("#converge h3").first).to_have_text("Where run.csv will end", timeout=PATIENCE_MS)
     drop_file(page, "footer", "mine.trace", "no trace")
-    expect(page.locator("#model-file-hint")).to_contain_text("'mine.trace' is no saved trace", timeout=PATIENCE_MS)
+    expect(page.locator("#model-file-hint")).to_contain_text("'mine.trace' is not a saved trace", timeout=PATIENCE_MS)
 
 
 def test_a_field_takes_what_is_dropped_on_it(page, page_address):
@@ -55,7 +55,7 @@ def test_a_field_takes_what_is_dropped_on_it(page, page_address):
     drop_file(page, "#curve-file", "earlier.csv", LOG)
     expect(page.locator("#curve-hint")).to_contain_text("earlier.csv is read", timeout=PATIENCE_MS)
     drop_file(page, "#model", "notes.csv", LOG)
-    expect(page.locator("#model-file-hint")).to_contain_text("'notes.csv' is no model", timeout=PATIENCE_MS)
+    expect(page.locator("#model-file-hint")).to_contain_text("'notes.csv' is not a model", timeout=PATIENCE_MS)
     expect(page.locator("#converge h3")).to_have_count(0)
 
 

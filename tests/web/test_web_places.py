@@ -64,7 +64,7 @@ def test_the_profile_of_this_machines_gpu_is_not_for_whoever_reaches_the_page(tm
 def test_a_count_that_cannot_be_is_told_as_one():
     with pytest.raises(InputError, match="'0xT4': the number of devices should be a whole number from 1"):
         place_of("0xT4")
-    with pytest.raises(InputError, match="'99999xT4' has 99,999 devices: the page answers from 1 to 512"):
+    with pytest.raises(InputError, match="'99999xT4' has 99,999 devices: the page answers for 1 to 512"):
         place_of("99999xT4")
     with pytest.raises(InputError, match="is no place"):
         place_of("3 of T4")

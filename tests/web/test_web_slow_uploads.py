@@ -70,7 +70,9 @@ def test_where_a_client_has_too_many_uploads_the_slowest_gives_way(run_server):
         received = slow[0].recv(65536)
         assert is_open(slow[1])
     assert received.startswith(b"HTTP/1.1 429")
-    assert error_in(received) == "This upload was slow, and another one needed its place: try again in a few seconds."
+    assert (
+        error_in(received) == "This upload was slow and had to make room for another one: try again in a few seconds."
+    )
 
 
 def test_uploads_that_are_not_slow_do_not_give_way_and_other_clients_have_places_of_their_own():
@@ -97,7 +99,7 @@ async def pieces(*sizes, pause_s=0.0):
 
 @pytest.mark.parametrize(
     ("clients", "words"),
-    [("aaa", "larger than the server keeps for one"), ("abc", "no room for more uploads")],
+    [("aaa", "together are larger than the server accepts"), ("abc", "no room for more uploads")],
 )
 def test_bodies_that_are_too_large_together_are_refused_as_they_arrive(tmp_path, clients, words):
     """There is room for two of the longest bodies of one client, or where each has its own, for two of all."""

@@ -123,21 +123,21 @@ class _Bomb:
         ("model.pt", pickle.dumps(_Bomb()), "is a pickle or an archive, and those are never opened here"),
         ("model.onnx", pickle.dumps(_Bomb()), "is a pickle or an archive"),
         ("weights.bin", b"PK\x03\x04" + bytes(100), "is a pickle or an archive"),
-        ("model.py", b"import os", "is code, and code is never run here"),
-        ("config.json", b"[1, 2]", "is no JSON object"),
+        ("model.py", b"import os", "is code, which is never run here"),
+        ("config.json", b"[1, 2]", "is not a JSON object"),
         ("config.json", b'{"model_type": ', "config.json"),
         ("net.onnx", b"\x00\x01garbage" * 50, "net.onnx"),
         ("cut.trace", b"traincast-trace 1\nabc", "truncated or damaged"),
-        ("bent.trace", b"\x00raincast-trace 1\nabc", "'bent.trace' is no saved trace, or its beginning is damaged"),
-        ("model.py", b"traincast-trace 1\nabc", "is code, and code is never run here"),
+        ("bent.trace", b"\x00raincast-trace 1\nabc", "'bent.trace' is not a saved trace, or its beginning is damaged"),
+        ("model.py", b"traincast-trace 1\nabc", "is code, which is never run here"),
         ("net.onnx", b"traincast-trace 1\nabc", "'net.onnx' is truncated or damaged"),
         ("model.keras", b"PK\x03\x04" + bytes(100), "tc.load_model('model.keras').save('model.trace') writes a trace"),
         ("model.h5", b"\x89HDF", "is a Keras file, which may hold code and is never opened here"),
-        ("photo.png", b"\x89PNG\r\n\x1a\n", "'photo.png' is no model that can be read here: upload an ONNX file"),
-        ("model", b"anything", "'model' is no model that can be read here"),
+        ("photo.png", b"\x89PNG\r\n\x1a\n", "'photo.png' is not a model that can be read here: upload an ONNX file"),
+        ("model", b"anything", "'model' is not a model that can be read here"),
         ("bomb.trace", _BOMB, "'bomb.trace' unpacks to more than 64 MiB, the most that a trace may take."),
         ("config.json", b'{"a":' * 30_000, "it is nested too deeply"),
-        ("config.json", b" " * 300 + b"[1]", "is no JSON object"),
+        ("config.json", b" " * 300 + b"[1]", "is not a JSON object"),
         ("nothing.onnx", b"", "'nothing.onnx' is empty."),
     ],
 )
@@ -174,7 +174,7 @@ def test_a_file_that_is_too_large_is_not_read_to_its_end():
         pieces = upload(small, "large.onnx", (bytes(2**18) for _ in range(8)))
     for reply in (whole, pieces):
         assert reply.status_code == 413
-        assert reply.json() == {"error": "The request is larger than 1 MiB, the most that is taken."}
+        assert reply.json() == {"error": "The request is larger than 1 MiB, the most that is accepted."}
 
 
 def test_a_log_is_continued_to_its_target(client):
@@ -195,13 +195,13 @@ def test_advice_is_such_as_a_page_can_follow(client):
     assert "has no model type 'nope'" in sentence
     assert "factory" not in sentence
     reply = client.post("/api/converge", params={"name": "run.txt"}, content=b"hello\nworld\n")
-    assert reply.json()["error"] == "'run.txt' has no line with a loss or an accuracy that we can find."
+    assert reply.json()["error"].startswith("'run.txt' has no line with a recognisable loss or accuracy: ")
 
 
 def test_a_column_of_any_name_is_continued_once_it_is_named_as_the_metric(client):
     log = "step,objective\n" + "".join(f"{step},{1 + 3 / step}\n" for step in range(1, 60))
     reply = client.post("/api/converge", params={"name": "run.csv"}, content=log)
-    assert reply.json()["error"].endswith("it has step, objective. The metric says which one is meant.")
+    assert reply.json()["error"].endswith("it has step, objective. Name the column that is one.")
     named = client.post("/api/converge", params={"name": "run.csv", "metric": "objective"}, content=log)
     assert named.json()["subtitle"].startswith("train objective")
     kept = client.post("/api/logs", params={"name": "run.csv", "metric": "objective"}, content=log).json()
@@ -286,7 +286,7 @@ def test_a_target_is_of_the_accuracy_where_a_log_has_one_and_it_can_be(client, t
     answer = reply.json()
     assert answer["data"]["metric"] == meant
     assert answer["metrics"] == ["accuracy", "loss"]
-    told = f"'run.csv' has both: the target {target:g} is taken for the {meant}"
+    told = f"'run.csv' has both: the target {target:g} is read as the {meant}"
     assert any(note.startswith(told) for note in answer["notes"]) == (metric is None)
 
 
@@ -303,7 +303,7 @@ def test_forecast_and_plan_take_a_target_for_the_same_metric(client):
     assert found["to_target"]["metric"] == "accuracy"
     for target in ({"value": 0.85}, {"value": 85, "metric": "accuracy"}):
         assert any("reach an accuracy of 0.85" in note for note in plan(**target)["notes"])
-    warning = "Warning: plans are made for accuracies, and the target is of loss: this is for 1 epoch."
+    warning = "Warning: plans are made for accuracies, and the target is of loss: this plan is for 1 epoch."
     assert warning in plan(value=0.85, metric="loss")["notes"]
 
 
@@ -315,7 +315,7 @@ def test_a_plan_to_an_accuracy_takes_as_long_as_that_whatever_epochs_are_given(c
     assert [reply.status_code for reply in replies] == [200, 200], replies[1].text
     alone, beside = (reply.json() for reply in replies)
     assert beside["data"] == alone["data"]
-    assert set(beside["notes"]) - set(alone["notes"]) == {"The target takes the place of the 90 epochs."}
+    assert set(beside["notes"]) - set(alone["notes"]) == {"The target replaces the 90 epochs."}
 
 
 def test_a_target_that_most_runs_miss_is_told_as_never(client):
@@ -343,4 +343,4 @@ def test_a_log_that_is_none_is_not_kept(client):
     reply = client.post(
         "/api/forecast", json={"model": "resnet18", "on": ["T4"], "target": {"log": "log-0", "value": 1}}
     )
-    assert reply.json()["error"] == "The upload 'log-0' is not kept any more: upload the file again."
+    assert reply.json()["error"] == "The upload 'log-0' is no longer available: upload the file again."

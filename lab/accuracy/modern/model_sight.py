@@ -51,7 +51,7 @@ def _set_name(row: ModelRow) -> str:
 
 
 def _ask(row: ModelRow, trace: Trace, method: str) -> Forecast:
-    """A roofline does not tell layouts apart."""
+    """A roofline does not distinguish layouts."""
     return forecast(
         trace,
         row.place,

@@ -166,7 +166,7 @@ def of_images(data: Path, traces: Path) -> tuple[list[ScoredRows], FileCount]:
 
 
 def _image_forecast(row: ImageRow, trace: Trace, method: str) -> Forecast:
-    """A roofline does not tell layouts apart."""
+    """A roofline does not distinguish layouts."""
     step = row.step
     return forecast(
         trace,

@@ -35,7 +35,7 @@ def forecast_at(ref: str, job: str | Path, arguments: Sequence[str] = ()) -> dic
         _unpack(top, found.said, Path(folder), ref)
         then = Path(folder) / path.relative_to(top)
         if not then.is_file():
-            raise InputError(f"'{job}' was not there at '{ref}': its forecast cannot be compared.")
+            raise InputError(f"'{job}' did not exist at '{ref}': there is no forecast to compare with.")
         here = Path.cwd().resolve()
         if Path(job).is_absolute() or not here.is_relative_to(top):
             printed = _forecast(then, then.parent, ref, arguments)
@@ -61,7 +61,7 @@ def _read(printed: str, ref: str) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(printed)
     except ValueError:
         raise InputError(
-            f"At '{ref}' something else than the forecast was printed: does the model write to the terminal itself?"
+            f"At '{ref}' the output is not a forecast: does the model itself print to the terminal?"
         ) from None
     return found
 
@@ -95,7 +95,7 @@ def _top(path: Path, job: str | Path) -> Path:
         return Path(found.said).resolve()
     if _NO_REPOSITORY in found.said:
         raise InputError(f"'{job}' is not in a git repository.")
-    raise InputError(f"git does not open the repository of '{job}': {found.said}")
+    raise InputError(f"git cannot open the repository of '{job}': {found.said}")
 
 
 def _unpack(top: Path, commit: str, folder: Path, ref: str) -> None:

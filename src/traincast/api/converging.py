@@ -51,7 +51,9 @@ def fit_curve(
     if not like:
         return fit(steps, losses, family, total_steps=total_steps, learning_rate=learning_rate, metric=kind)
     if family != "auto" or learning_rate is not None:
-        raise InputError("A run that is continued as others went has no family and no learning rate: leave them out.")
+        raise InputError(
+            "A run that is continued like other runs takes no family and no learning rate: leave them out."
+        )
     return continue_like(steps, losses, like, total_steps=total_steps, metric=kind)
 
 
@@ -139,7 +141,7 @@ def _others(other: Log | str | Path, log: Log | str | Path, reading: Reading, ru
     is_same = not isinstance(log, Log) and file.resolve() == Path(log).resolve()
     found = [runs.log(name) for name in runs.sheets if not (is_same and name == (run or ""))]
     if not found:
-        raise InputError(f"'{file}' is the run that is asked about: name the logs of other runs.")
+        raise InputError(f"'{file}' is the run to forecast: name the logs of other runs.")
     return found
 
 
@@ -165,8 +167,8 @@ def _check_answerable(log: Log, asked: LogQuestion) -> None:
         if series.divergence is not None and len(series) < FEWEST:
             since = f"{log.unit} {count(series.divergence.first_step, log.unit)}"
             raise InputError(
-                f"'{series.name}' of '{log.path}' is not finite since {since}: it diverged before there were the "
-                f"{FEWEST} points that a curve needs."
+                f"'{series.name}' of '{log.path}' is not finite since {since}: it diverged before the {FEWEST} "
+                "points that a curve needs."
             )
         if len(series) < FEWEST:
             raise InputError(f"'{log.path}' has {of_points(series)}, and a curve needs at least {FEWEST}.")
@@ -174,8 +176,8 @@ def _check_answerable(log: Log, asked: LogQuestion) -> None:
             clean(series.steps, series.values)
     if asked.n_epochs is not None and length_for(log, asked) is None:
         raise InputError(
-            f"'{log.path}' counts steps and does not say how many an epoch has: give the length in steps, or the "
-            "steps of an epoch."
+            f"'{log.path}' counts steps and does not give the steps per epoch: give the length in steps, or the "
+            "steps per epoch."
         )
 
 
@@ -202,7 +204,7 @@ def _expected(
     what = "epoch_s" if log.counts_epochs else "step_s"
     expected_s = getattr(step, what)
     if expected_s is None:
-        raise InputError(f"'{log.path}' counts epochs, and the forecast knows no time of one: give it n_samples.")
+        raise InputError(f"'{log.path}' counts epochs, but the forecast has no time per epoch: give it n_samples.")
     low, high = step.interval(what)
     if usd_per_hour is None and step.cost_usd and step.total_s:
         usd_per_hour = _S_PER_H * step.cost_usd / step.total_s

@@ -112,7 +112,7 @@ def _grid(options: Mapping[str, Any]) -> Grid | None:
 
     region, g_per_kwh = options["region"], options["grid_g_per_kwh"]
     if region is not None and g_per_kwh is not None:
-        raise InputError("A region and a figure of your own are two answers to one question: give one of them.")
+        raise InputError("Give either a region or the grid's emissions, not both.")
     if g_per_kwh is not None:
         return Grid(name="your own", g_per_kwh=g_per_kwh)
     return None if region is None else find_grid(region)
@@ -193,12 +193,14 @@ def _length(trace: Trace, options: Mapping[str, Any]) -> dict[str, int]:
         return {}
     each = trace.tokens_per_sample
     if each is None:
-        raise InputError(f"{trace.name} reads no tokens: give the samples of an epoch and the epochs instead.")
+        raise InputError(
+            f"{trace.name} does not read tokens: give the samples per epoch and the number of epochs instead."
+        )
     needed = -(-n_tokens // each)
     if n_samples is not None and n_samples * n_epochs != needed:
         raise InputError(
-            f"{n_tokens:,} tokens are {needed:,} samples of {each:,} tokens, but {n_samples * n_epochs:,} samples were "
-            "given, too: leave one of them out."
+            f"{n_tokens:,} tokens are {needed:,} samples of {each:,} tokens, but {n_samples * n_epochs:,} samples "
+            "were given: leave one of them out."
         )
     return {} if n_samples is not None else {"n_samples": needed, "n_epochs": 1}
 
@@ -223,7 +225,10 @@ def _questions(
     strategy = find_strategy(options["strategy"]) if "strategy" in options else DDP
     assumed = []
     if method == "paleo" and ppp is None:
-        assumed.append("Paleo with a PPP of 1 reaches the datasheet's peaks, which no device does: too fast.")
+        assumed.append(
+            "Paleo with a PPP of 1 assumes the datasheet's peak rates, which no device reaches: the forecast is "
+            "too fast."
+        )
     if name is not None and host.name != name.strip().lower():
         assumed.append(host.notes)
     check_before_capture(found, batch_size, options)

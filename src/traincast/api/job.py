@@ -48,8 +48,8 @@ class _Part(BaseModel):
 class Limits(_Part):
     """What it may take: a forecast beyond ends with exit code 3."""
 
-    budget_usd: _Positive | None = Field(None, description="Dollars of the whole run.")
-    hours: _Positive | None = Field(None, description="Hours of the whole run.")
+    budget_usd: _Positive | None = Field(None, description="US dollars for the whole run.")
+    hours: _Positive | None = Field(None, description="Hours for the whole run.")
     memory_fraction: _Share | None = Field(None, description="Share of the device's memory: 0.9.")
 
 

@@ -36,7 +36,7 @@ def measured_scaling(
     rows, left_out = epochs_of(path, n_samples=n_samples)
     if n_parameters is None:
         if model is None:
-            raise InputError("Bytes need the size of the model: name it, or give --parameters.")
+            raise InputError("Bytes need the size of the model: name the model or its number of parameters.")
         n_parameters = load_model(model, **model_options(options)).n_parameters
     rate = None if link is None else find_link_inside(link).bytes_per_s
     return measured_epochs(path, rows, left_out, n_parameters=n_parameters, n_samples=n_samples, link_bytes_per_s=rate)

@@ -131,6 +131,7 @@ def _place_of(measured: Measurement | EpochMeasurement | ProcessesMeasurement) -
     n_devices, n_local = (getattr(measured, name, 1) for name in ("n_processes", "n_local"))
     if n_local != n_devices:
         raise InputError(
-            f"the {n_devices} processes ran on several machines, which a forecast can describe and we cannot."
+            f"the {n_devices} processes ran on several machines, which a forecast can describe and traincast "
+            "cannot yet."
         )
     return device if n_devices == 1 else f"{n_devices}x{device}"

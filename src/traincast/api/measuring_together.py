@@ -146,4 +146,4 @@ def _check(
     if is_under_torchrun() and n_processes is not None:
         raise ParameterError("n_processes", n_processes, "torchrun has started the processes already, so leave it out")
     if not is_under_torchrun() and n_processes is None:
-        raise InputError("The link is between several processes: say how many, such as 2.")
+        raise InputError("Measuring the link needs several processes: say how many, such as 2.")

@@ -133,5 +133,5 @@ def _one_device(on: str | None, options: Mapping[str, Any]) -> Device | None:
     if on is not None:
         return find_single_device(on, devices_file=options["devices"])
     if options["devices"] is not None:
-        raise InputError("A file of devices is read to look one up: give the name of that device, too.")
+        raise InputError("A device file needs the name of a device in it: give that, too.")
     return None

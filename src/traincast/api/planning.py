@@ -97,10 +97,11 @@ def plan(
     terms = _terms(run, spot, setup_s, interruptions_per_day, checkpoint_bytes_per_s, offers)
     remarks += told
     if batch_size is None and not batch_sizes:
-        remarks.append(f"No batch was given: {USUAL_BATCH} samples per update.")
+        remarks.append(f"No batch size was given: {USUAL_BATCH} samples per update are assumed.")
     if len(space.batch_sizes) > 1 and noise_scale is None:
         warnings.append(
-            "All batch sizes are assumed to need equally many epochs; a noise scale would say how many more."
+            "All batch sizes are assumed to need the same number of epochs; give a noise scale to model how "
+            "many more larger ones need."
         )
     found = make_plan(run, space, length, terms, limits)
     return replace(found, remarks=tuple(remarks), warnings=tuple(warnings))
@@ -195,7 +196,7 @@ def _length(
         raise InputError(f"A target and a curve go together: give {missing}, too.")
     if target_accuracy is not None and n_epochs != 1:
         raise InputError(
-            f"A target accuracy takes the place of the epochs, and both were given ({target_accuracy:g} and "
+            f"A target accuracy replaces the number of epochs, but both were given ({target_accuracy:g} and "
             f"{n_epochs:,} epochs): leave one out."
         )
     if target_accuracy is None or curve is None:
@@ -220,7 +221,7 @@ def _epochs_to(target: float, curve: Log | str | Path, epochs_per_step: float) -
     from traincast.lognormal import log_sd_of
 
     if not 0 < target <= 1:
-        raise InputError(f"An accuracy to reach is above 0 and at most 1, such as 0.92, not {target:g}.")
+        raise InputError(f"A target accuracy should be above 0 and at most 1, such as 0.92, not {target:g}.")
     status = converge(curve, metric="accuracy", target=target)
     assert status.arrival is not None  # a target was asked for, and converge raises where there are too few points
     factor = 1.0 if status.unit == "epoch" else epochs_per_step
@@ -228,12 +229,13 @@ def _epochs_to(target: float, curve: Log | str | Path, epochs_per_step: float) -
     if not math.isfinite(found.p50):
         share = f"{100 * status.arrival.probability:.0f} %"
         raise InputError(
-            f"By its curve this run is {share} likely to reach an accuracy of {target:g}: no plan for that."
+            f"According to its curve this run has only a {share} chance to reach an accuracy of {target:g}: "
+            "no plan can be made."
         )
     # Where a tenth never gets there, the lower half tells how wide the distribution is.
     log_sd = log_sd_of(found.p10, found.p90 if math.isfinite(found.p90) else found.p50**2 / found.p10)
     spread = f"p10 {found.p10:.3g}, p90 {shown_or_never(found.p90, '{:.3g}'.format)}"
-    told = f"By the curve of the log {found.p50:.3g} epochs reach an accuracy of {target:g} ({spread})."
+    told = f"According to the log's curve, {found.p50:.3g} epochs reach an accuracy of {target:g} ({spread})."
     return found.p50, log_sd, status.arrival.probability, [told]
 
 

@@ -195,7 +195,7 @@ def _warnings(stages: Sequence[StageForecast], *, is_here: bool) -> tuple[str, .
     short = [f"'{stage.name}'" for stage in stages if stage.is_short]
     if short:
         named = ", ".join(short[:3]) + (" and more" if len(short) > 3 else "")
-        found[f"Writing logs and checkpoints is not forecast, and it dominates runs as short as those of {named}."] = (
+        found[f"Writing logs and checkpoints is not forecast, but it dominates runs as short as those of {named}."] = (
             None
         )
     if not is_here:

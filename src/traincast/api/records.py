@@ -80,7 +80,7 @@ def import_records(store: o.StoreToRead, import_from: o.ImportFile) -> ImportedR
     store, path = Path(store), Path(import_from)
     found = read_measured(path)
     if store.exists() and store.samefile(path):
-        raise InputError(f"'{path}' is the store itself: what it holds is there.")
+        raise InputError(f"'{path}' is the store itself: its records are already there.")
     with Store(store) as opened:
         n_new = opened.add_all(found, campaign=path.name)
     return ImportedRecords(n_new=n_new, n_known=len(found) - n_new)

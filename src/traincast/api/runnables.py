@@ -51,7 +51,7 @@ def runnable_from(module: Any, example: Any, loss: Callable[[Any, Any], Any] | N
     import torch
 
     if not isinstance(module, torch.nn.Module):
-        raise InputError(f"A step is measured of a torch.nn.Module or of a name, not of a {type(module).__name__}.")
+        raise InputError(f"A step can be measured for a torch.nn.Module or a name, not for a {type(module).__name__}.")
     try:
         copied = copy.deepcopy(module)
     except (TypeError, RuntimeError) as error:
@@ -123,7 +123,7 @@ def _read(text: str, options: dict[str, Any]) -> TrainingStep:
     if not is_there(path):
         from traincast.frontend.models.registry import ZOO
 
-        raise UnknownModelError(f"No model named '{text}'.{close_names(text, ZOO)} What can be run is {_KINDS}.")
+        raise UnknownModelError(f"No model named '{text}'.{close_names(text, ZOO)} Give {_KINDS}.")
     if path.is_dir() or path.suffix.lower() == ".json":
         return _read_config(path, options)
     if path.suffix.lower() in (".onnx", ".keras"):

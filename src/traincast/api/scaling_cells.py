@@ -117,7 +117,7 @@ def forecast_cells(
     reasons: dict[int, str] = {}
     read_s = _read_s(settings, data) if on == THIS_MACHINE else None
     if read_s is None:
-        warnings["Reading images is not in the forecast: it was not timed on that device."] = None
+        warnings["Reading images is not included in the forecast: it was not timed on that device."] = None
     for n_devices in dict.fromkeys(cell.n_devices for cell in cells):
         own = [cell for cell in cells if cell.n_devices == n_devices]
         place = _place(settings, on, n_devices)

@@ -171,8 +171,8 @@ def _grown(settings: ScalingSettings, trace: Trace, n_images: int, on: str) -> t
 def _left_out(settings: ScalingSettings, n_images: int) -> list[str]:
     """What was asked for and cannot be run."""
     notes = [
-        f"Left out: {cell.n_devices} devices with {cell.batch_size:,} samples each, as an epoch of {n_images:,} has no "
-        "full step of them."
+        f"Left out: {cell.n_devices} devices with {cell.batch_size:,} samples each, because an epoch of "
+        f"{n_images:,} has no full step of that size."
         for cell in settings.left_out(n_images)
     ]
     return notes + [
@@ -229,7 +229,7 @@ def _check_gpus(settings: ScalingSettings) -> None:
     from traincast.records.environment import n_gpus
 
     if settings.device == "cuda" and n_gpus() < max(settings.n_devices):
-        raise InputError(f"torch sees {n_gpus()} GPUs here, and {max(settings.n_devices)} are wanted.")
+        raise InputError(f"torch sees {n_gpus()} GPUs here, but {max(settings.n_devices)} are requested.")
 
 
 def _compared(comparison: SpeedupComparison) -> dict[str, Any]:

@@ -73,7 +73,8 @@ def simulate_many(
 def _policy(given: object) -> Policy:
     if not all(hasattr(given, name) for name in ("name", "adapts_batch", "is_random", "fresh", "decide", "wakes_s")):
         raise InputError(
-            f"A policy is a name such as 'optimus', or has the methods of a policy; {given!r:.80} lacks some."
+            "A policy should be a name such as 'optimus' or an object with the methods of a policy; "
+            f"{given!r:.80} lacks some of them."
         )
     return cast("Policy", given)
 
@@ -113,7 +114,7 @@ def _jobs(
         applications = None if tables is None else read_applications(Path(tables), spelled)
         found = read_jobs(jobs, applications=applications, workload=workload, forecast=forecaster(machines))
     elif tables is not None or workload is not None:
-        raise InputError("Tables and a workload belong to a file of jobs, and these are Job objects.")
+        raise InputError("Tables and a workload apply to a file of jobs, not to Job objects.")
     else:
         found = jobs_in(jobs, Job)
     return found if restart_s is None else [replace(job, restart_s=restart_s) for job in found]

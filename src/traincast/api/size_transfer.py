@@ -63,7 +63,7 @@ def transfer(
     wanted = Wanted(split=split, target=target, metric=metric, steps_per_epoch=steps_per_epoch)
     known = read_known_runs(argument_checks.path("The table of runs", runs), wanted, size=column, split=rows)
     if target is not None and all(run.loss is None for run in known):
-        raise InputError(f"A target counts epochs in logs, and '{runs}' has none: leave it out, or add a column log.")
+        raise InputError(f"A target needs logs, but '{runs}' names none: leave it out, or add a column log.")
     length = _length(known, total_steps, n_epochs, runs)
     found = study(known, size, total_steps=length, family=family, size_name="layers" if is_depth else by)
     if workers is None:
@@ -85,7 +85,7 @@ def _times(
             "The time by workers needs epochs to the target of 2 models or more: a column epochs, or a target."
         )
     if found.steps_per_epoch is None:
-        raise InputError("The time by workers needs the steps of an epoch: give them.")
+        raise InputError("The time by workers needs the steps per epoch: give them.")
     curves, told = worker_speeds(speeds, batch_size, workers, servers)
     return times_at(epochs, curves, steps_per_epoch=found.steps_per_epoch), told
 
@@ -101,9 +101,9 @@ def _length(known: tuple[KnownRun, ...], total_steps: float | None, n_epochs: fl
         return total_steps
     if n_epochs is not None:
         if in_epoch is None:
-            raise InputError(f"'{runs}' does not say how many steps an epoch has: give the steps of an epoch.")
+            raise InputError(f"'{runs}' does not give the steps per epoch: add them.")
         return n_epochs * in_epoch
     ends = [float(one.loss.steps[-1]) for one in known if one.loss is not None]
     if not ends:
-        raise InputError(f"'{runs}' has no logs, so it does not say how long a run is: give its steps or epochs.")
+        raise InputError(f"'{runs}' has no logs, so the length of a run is unknown: give its steps or epochs.")
     return max(ends)

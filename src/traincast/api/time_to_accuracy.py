@@ -41,7 +41,7 @@ def times_at(epochs: Estimate, curves: Sequence[SpeedCurve], *, steps_per_epoch:
     from traincast.curves.size_transfer.workers_curve import WorkersCurve
 
     if not 0 < steps_per_epoch < inf:
-        raise InputError(f"An epoch has steps, above 0 and finite, not {steps_per_epoch}.")
+        raise InputError(f"The steps per epoch should be finite and above 0, not {steps_per_epoch}.")
     return tuple(
         WorkersCurve(
             n_servers=curve.n_servers,

@@ -64,7 +64,7 @@ def fit_ddp(n_processes: int, steps: Sequence[ReducedStep]) -> DdpFit:
     (waiting, milliseconds, nanoseconds), _ = nnls(amounts / step_s[:, None], extra_s / step_s)
     if not (nanoseconds * amounts[:, 2] / step_s).max() > _LEAST_SHARE:
         raise MeasurementError(
-            "Steps took no longer with more bytes to reduce, so they tell no bandwidth: other jobs disturbed them; "
-            "calibrate again when the machine is quiet."
+            "Steps did not take longer with more bytes to reduce, so no bandwidth can be determined: other jobs "
+            "probably interfered; calibrate again on a quiet machine."
         )
     return DdpFit(float(waiting), float(milliseconds) * 1e-3, float(1e9 / nanoseconds))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -117,15 +119,15 @@ def command(
         def run(context: typer.Context, **values: Any) -> None:
             outputs: dict[str, Any] = {name: values.get(name, default) for name, (_, default) in _OUTPUTS.items()}
             try:
-                answer(
-                    CommandLine(
-                        options={one.name: one.read_word(values[one.name]) for one in asked},
-                        own={one.name: checked_word(one, values[one.name]) for one in beside},
-                        context=context,
-                        flags=flags,
-                        **outputs,
-                    )
+                line = CommandLine(
+                    options={one.name: one.read_word(values[one.name]) for one in asked},
+                    own={one.name: checked_word(one, values[one.name]) for one in beside},
+                    context=context,
+                    flags=flags,
+                    **outputs,
                 )
+                with _capture_shown() if "model" in line.options else nullcontext():
+                    answer(line)
             except ParameterError as error:
                 raise InputError(error.called(flags.get(error.name, error.name))) from None
 
@@ -141,6 +143,24 @@ def command(
         return run
 
     return decorate
+
+
+@contextmanager
+def _capture_shown() -> Iterator[None]:
+    """A bar for a capture that takes more than a moment, on a terminal; it goes when the model is there."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from traincast.cli.progress import ProgressBar
+    from traincast.frontend.capture_progress import shown_to
+
+    with ProgressBar("Capturing the model") as bar:
+
+        def show(n_done: int, n_steps: int) -> None:
+            bar.close() if n_done == n_steps else bar(n_done, n_steps)
+
+        with shown_to(show):
+            yield
 
 
 def _parameter(one: Declared) -> inspect.Parameter:

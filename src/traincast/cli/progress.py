@@ -34,8 +34,13 @@ class ProgressBar:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leaves the terminal to others; a later call shows it again."""
         if self._bar is not None:
             self._bar.stop()
+            self._bar = None
 
     def _open(self) -> None:
         from rich.console import Console

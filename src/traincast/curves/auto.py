@@ -34,12 +34,12 @@ _DROP_SHARES = np.array([0.1, 0.1, 0.1, 0.125, 0.15, 0.125, 0.1, 0.1, 0.1])
 _LEAST = 1e-9
 _HIGHEST = 1e12  # times where the curve is now: higher starts tell no more, and their squares stay numbers
 _GUESSED = (
-    "What the learning rate will do is not known: it may come down towards the end of the run, and how much better a "
-    "run then gets only other runs tell. Say what it does: constant, linear, cosine, or its milestones."
+    "The learning rate schedule is unknown: if the rate falls towards the end, the run may get better by an "
+    "amount that only other runs can tell. Give the schedule: constant, linear, cosine, or its milestones."
 )
 _ENDLESS = (
-    "Neither the length of the run nor what its learning rate will do is known: the rate may come down soon, late or "
-    "never. Say how many steps the run has."
+    "Neither the length of the run nor its learning rate schedule is known: the rate may fall soon, late or "
+    "never. Give the total number of steps."
 )
 _SHARES_OVER = (1 / 6, 1 / 2, 5 / 6)  # of a run whose length nobody says: as likely at its start as near its end
 _SEEN = 0.02  # of `annealed`: a rate that came down by less has told nothing

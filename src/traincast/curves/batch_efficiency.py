@@ -23,11 +23,11 @@ Floats = NDArray[np.float64]
 
 def noise_scale(grad_sqr: ArrayLike, grad_var: ArrayLike, *, at_batch: float) -> Floats:
     """phi in samples; infinite where the expected gradient is 0. `at_batch` is the batch whose variance is given."""
-    sqr = _checked(grad_sqr, "grad_sqr is finite and not below 0")
-    var = _checked(grad_var, "grad_var is finite and not below 0")
+    sqr = _checked(grad_sqr, "grad_sqr should be finite and not below 0")
+    var = _checked(grad_var, "grad_var should be finite and not below 0")
     base = _batch(at_batch)
     if ((sqr == 0) & (var == 0)).any():
-        raise InputError("A gradient without signal and without noise says nothing of the batch size.")
+        raise InputError("A gradient with neither signal nor noise does not determine a batch size.")
     return base * np.divide(var, sqr, out=np.full(np.broadcast(var, sqr).shape, np.inf), where=sqr > 0)
 
 
@@ -41,7 +41,7 @@ def epochs_at_batch(epochs: ArrayLike, batch_size: ArrayLike, *, at_batch: float
 
     The noise scale grows during a run. Give both as arrays, stretch by stretch, and sum what comes back.
     """
-    amounts = _checked(epochs, "Epochs are finite and not below 0")
+    amounts = _checked(epochs, "Epochs should be finite and not below 0")
     return amounts * _samples_needed(batch_size, at_batch, noise_scale)
 
 
@@ -49,14 +49,16 @@ def _samples_needed(batch_size: ArrayLike, at_batch: float, noise_scale: ArrayLi
     """Samples for the same progress, relative to `at_batch`: (phi + m) / (phi + m0), and 1 where phi is infinite."""
     batch, base, phi = _batch(batch_size), _batch(at_batch), _numbers(noise_scale)
     if not (phi >= 0).all():
-        raise InputError(f"A noise scale is a number of samples, not below 0; found {phi[~(phi >= 0)].ravel()[0]:g}.")
+        raise InputError(
+            f"A noise scale is a number of samples and should not be below 0; found {phi[~(phi >= 0)].ravel()[0]:g}."
+        )
     return 1 + (batch - base) / (phi + base)
 
 
 def _batch(batch_size: ArrayLike) -> Floats:
-    batch = _checked(batch_size, "A batch size is finite and above 0")
+    batch = _checked(batch_size, "A batch size should be finite and above 0")
     if (batch == 0).any():
-        raise InputError("A batch size is finite and above 0; found 0.")
+        raise InputError("A batch size should be finite and above 0; found 0.")
     return batch
 
 
@@ -72,4 +74,4 @@ def _numbers(given: ArrayLike) -> Floats:
     try:
         return np.asarray(given, float)
     except (TypeError, ValueError):
-        raise InputError(f"Batch sizes, noise scales and gradients are numbers, not {given!r}.") from None
+        raise InputError(f"Batch sizes, noise scales and gradients should be numbers, not {given!r}.") from None

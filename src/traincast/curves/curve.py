@@ -82,7 +82,7 @@ class Curve:
         """Of what `crossings` gave: how much of it is reached by a step, or by the end of the run."""
         limit = argument_checks.number("A step", by_step) if by_step is not None else self.total_steps
         if limit is not None and np.isnan(limit):
-            raise InputError("A step is a number, not nan.")
+            raise InputError("A step should be a number, not nan.")
         is_there = np.isfinite(reached) if limit is None else reached <= limit
         return float(np.clip(self.weights[is_there].sum(), 0.0, 1.0))
 
@@ -103,7 +103,7 @@ class Curve:
     def _quantiles(self, step: ArrayLike) -> Floats:
         steps = argument_checks.floats("A step", step if np.ndim(step) else [step])
         if not np.isfinite(steps).all() or (steps < 0).any():
-            raise InputError(f"A step is a finite number of at least 0, not {steps.min():g}.")
+            raise InputError(f"A step should be a finite number of at least 0, not {steps.min():g}.")
         return weighted_quantiles(self.members.values(steps), self.weights, LEVELS)
 
     def crossings(self, target: float) -> Floats:
@@ -113,7 +113,7 @@ class Curve:
         """
         wanted = argument_checks.number("A target", target)
         if not np.isfinite(wanted):
-            raise InputError(f"A target is a finite number, not {wanted:g}.")
+            raise InputError(f"A target should be a finite number, not {wanted:g}.")
         end = self.total_steps or _FURTHEST * self.last_step
         first = max(self.first_step, 1e-6 * end)
         grid = np.union1d(np.geomspace(first, end, _GRID), np.linspace(first, end, _GRID))

@@ -30,7 +30,7 @@ def kind_of(metric: str) -> Kind:
     """What a metric is like, by its name: 'val_loss', 'f1', 'reward'."""
     known = metric_of(metric)
     if known is None:
-        raise InputError(f"There is no metric '{metric}' that we know: say loss or accuracy, whichever it is like.")
+        raise InputError(f"The metric '{metric}' is unknown: say loss or accuracy, whichever it resembles.")
     return "accuracy" if has_top(known.metric) else "reward" if is_rising(known.metric) else "loss"
 
 
@@ -53,13 +53,13 @@ def fit_curve(
     points = _points(places, losses, total_steps)
     kind = metric or _guessed(points)
     if metric is None and kind == "accuracy":
-        told = "The values rise between 0 and 1 and are taken for accuracies: metric='loss' says otherwise."
+        told = "The values rise between 0 and 1 and are read as accuracies; use metric='loss' otherwise."
         points = _remarked(points, told)
     elif metric is None and _rises(points):
-        points = _remarked(points, "The values rise and are taken for losses: metric='accuracy' says otherwise.")
+        points = _remarked(points, "The values rise and are read as losses; use metric='accuracy' otherwise.")
     if family == "optimus":
         if learning_rate is not None:
-            points = _remarked(points, "The law of Optimus knows no learning rate: what was given of it is not used.")
+            points = _remarked(points, "Optimus' law has no learning rate: the given one is ignored.")
         return _fit_optimus(points, kind, total_steps)
     schedule = read_schedule(learning_rate, places, total_steps)
     return _told(_fit_auto(points, kind, schedule, total_steps), points)
@@ -124,7 +124,7 @@ def _fit_optimus(points: Points, kind: Kind, total_steps: float | None) -> Curve
     shares, width, low = _as_shares(points) if kind == "reward" else (points, 1.0, 0.0)
     top = 1.0 if kind == "reward" else _top([points])
     curve = fit_points(_errors(shares, top), total_steps=total_steps)
-    told = f"The law of Optimus is of losses: it is fitted to what the values lack to {low + width * top:.4g}."
+    told = f"Optimus' law describes losses: it is fitted to the distance of the values from {low + width * top:.4g}."
     members = Rescaled(curve.members, -width, low + width * top, most=top)
     return replace(curve, members=members, is_rising=True, warnings=(told, *curve.warnings))
 
@@ -133,7 +133,7 @@ def _as_shares(points: Points) -> tuple[Points, float, float]:
     """Values without a top as shares of one: twice what they have spanned. With it the width and where it begins."""
     low, high = float(points.values.min()), float(points.values.max())
     width = 2.0 * (high - low) or 1.0
-    told = f"Nobody knows how high these values can get: at most {low + width:.4g} is presumed."
+    told = f"These values have no known upper bound: at most {low + width:.4g} is assumed."
     shares = replace(points, values=(points.values - low) / width, warnings=(*points.warnings, told))
     return shares, width, low
 
@@ -152,14 +152,16 @@ def continue_like(
     points, siblings = _points(steps, losses, total_steps), [clean(*one) for one in like]
     kind = metric or _guessed(points)
     if kind == "reward":
-        raise InputError("Runs are continued as their siblings went by ratios: a metric without a top has none.")
+        raise InputError(
+            "Continuing like other runs needs ratios, which a metric without an upper bound does not have."
+        )
     if kind == "accuracy":
         top = _top([points, *siblings])
         own, *others = (_errors(one, top) for one in (points, *siblings))
         return _told(fit_like(own, others, total_steps=total_steps, top=top), points)
     lowest = min(float(one.values.min()) for one in (points, *siblings))
     if lowest <= 0:
-        raise InputError(f"Runs are continued as their siblings went by ratios: losses are above 0, not {lowest:g}.")
+        raise InputError(f"Continuing like other runs needs ratios, so losses should be above 0, not {lowest:g}.")
     return _told(fit_like(points, siblings, total_steps=total_steps, top=None), points)
 
 
@@ -168,7 +170,7 @@ def _top(curves: Sequence[Points]) -> float:
     low, high = (float(pick([pick(one.values) for one in curves])) for pick in (np.min, np.max))
     top = 1.0 if high <= 1.0 else 100.0
     if high > top or low < 0.0:
-        raise InputError(f"Accuracies are between 0 and 1, or 0 and 100, not {low:g} to {high:g}.")
+        raise InputError(f"Accuracies should be between 0 and 1, or 0 and 100, not {low:g} to {high:g}.")
     return top
 
 
@@ -212,13 +214,13 @@ def _told(curve: Curve, points: Points) -> Curve:
     first, last = _ends(points)
     warnings = list(curve.warnings)
     if _is_constant(points):
-        warnings.append(f"All values are {points.values[0]:g}: there is no curve to continue.")
+        warnings.append(f"All values are {points.values[0]:g}: there is no curve to extrapolate.")
     elif not curve.is_rising and _rises(points):
         warnings.append(
-            f"The loss rises, from {first:.3g} to {last:.3g}: it is continued as it is now, and may diverge."
+            f"The loss rises, from {first:.3g} to {last:.3g}: it is extrapolated as it is now, and may diverge."
         )
     elif curve.is_rising and last < first:
-        warnings.append(f"The accuracy falls, from {first:.3g} to {last:.3g}: it is continued as it is now.")
+        warnings.append(f"The accuracy falls, from {first:.3g} to {last:.3g}: it is extrapolated as it is now.")
     if len(points.values) < _FEW:
-        warnings.append(f"{len(points.values)} points tell little of a curve's shape.")
+        warnings.append(f"{len(points.values)} points say little about the shape of a curve.")
     return replace(curve, warnings=tuple(warnings))

@@ -97,14 +97,14 @@ def relation_for(log: Log, asked: LogQuestion) -> LossRelation | None:
     siblings = [(one, _accuracy(one, split)) for one in asked.relation_from]
     for one, found in siblings:
         if found is None:
-            raise InputError(f"'{one.path}' has no accuracy, so it does not tell how accuracy follows from loss.")
+            raise InputError(f"'{one.path}' has no accuracy, so it does not show how accuracy follows from loss.")
     if split is None:
         split = next((found.split for found in (logged, *(found for _, found in siblings)) if found), None)
     loss = _loss([log, *asked.relation_from], split)
     if loss is None and siblings:
         raise InputError(
             f"'{log.path}' and the logs of the relation, {', '.join(repr(one.path) for one, _ in siblings)}, have no "
-            f"loss of one split with {FEWEST} points or more, so no accuracy can be told from it."
+            f"loss of one split with {FEWEST} points or more, so no accuracy can be derived from it."
         )
     if loss is None or not (siblings or _is_sparse(logged, loss)):
         return None

@@ -55,7 +55,7 @@ class AsSiblings:
 def fit_like(points: Points, siblings: Sequence[Points], *, total_steps: float | None, top: float | None) -> Curve:
     """`points` and all siblings are falling and above 0: losses, or `top` minus an accuracy."""
     if total_steps is None:
-        raise InputError("To continue a run as others went, its length must be known: give its steps or epochs.")
+        raise InputError("Continuing like other runs needs the length of the run: give its steps or epochs.")
     now = min(points.last_step / total_steps, 1.0)
     shares = np.linspace(now, 1.0, _SHARES)
     logs = np.array([_log_values(sibling, np.r_[now, shares] * sibling.last_step) for sibling in siblings])

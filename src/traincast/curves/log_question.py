@@ -55,17 +55,17 @@ class LogQuestion:
             read_schedule(self.learning_rate, np.ones(1), 1.0)  # words that mean none are refused before a log is there
         if self.like and (self.learning_rate is not None or self.family != "auto"):
             raise InputError(
-                "A run that is continued as others went has no family and no learning rate: leave them out."
+                "A run that is continued like other runs takes no family and no learning rate: leave them out."
             )
         wanted = metric_of(self.metric or "")
         if self.relation_from and (wanted is None or wanted.metric != "accuracy"):
             other = "no metric" if self.metric is None else f"'{self.metric}'"
             raise InputError(
-                f"The logs of relation_from tell an accuracy from a loss, and {other} is asked for: ask for the metric "
-                "accuracy."
+                f"The logs of relation_from derive an accuracy from a loss, but {other} is requested: use the "
+                "metric accuracy."
             )
         if self.family == "optimus" and self.learning_rate is not None:
-            raise InputError("The law of Optimus knows no learning rate: leave it out, or take the family auto.")
+            raise InputError("Optimus' law has no learning rate: leave it out, or use the family auto.")
 
 
 def series_for(log: Log, asked: LogQuestion) -> Series:
@@ -107,14 +107,14 @@ def target_for(series: Series, target: float) -> tuple[float, tuple[str, ...]]:
         return target, ()
     if not 0 <= target <= 100:
         raise InputError(
-            f"'{series.name}' goes from 0 to 1, or to 100 in percent: a target of {target:g} is not in between."
+            f"'{series.name}' goes from 0 to 1, or to 100 in percent: a target of {target:g} is outside that range."
         )
     factor = 0.01 if highest <= 1.0001 and target > 1 else 100.0 if highest > 1.0001 and 0 < target < 1 else 1.0
     if factor == 1.0:
         return target, ()
     meant = target * factor
     unit = "percent" if factor < 1 else "a fraction"
-    return meant, (f"The target {target:g} is taken for {unit}: {meant:g} in the unit of '{series.name}'.",)
+    return meant, (f"The target {target:g} is read as {unit}: {meant:g} in the unit of '{series.name}'.",)
 
 
 def about(log: Log, series: Series, asked: LogQuestion) -> tuple[str, ...]:
@@ -126,13 +126,15 @@ def about(log: Log, series: Series, asked: LogQuestion) -> tuple[str, ...]:
         and series.metric != "accuracy"
         and _may_be_accuracy(log, asked.target)
     ):
-        told.append(f"The target {asked.target:g} is one of '{series.name}': for an accuracy, ask for that metric.")
+        told.append(
+            f"The target {asked.target:g} is read as one of '{series.name}': for an accuracy, name that metric."
+        )
     parts = _parts_of_loss(log, asked)
     if len(parts) > 1:
         others = ", ".join(parts[1:])
         told.append(f"The loss is logged in parts: '{series.name}' is shown; other metrics: {others}.")
     if not is_known(series.metric):
-        told.append(f"'{series.metric}' is taken to be better when lower.")
+        told.append(f"'{series.metric}' is assumed to be better when lower.")
     return tuple(told)
 
 
@@ -157,7 +159,7 @@ def about_length(log: Log, asked: LogQuestion) -> tuple[str, ...]:
     if said is None or log.last_step <= said + 1:  # steps may count from 0 or from 1
         return ()
     end, length = count(log.last_step, log.unit), counted(said, log.unit)
-    return (f"The log goes on to {log.unit} {end}, beyond the length of {length}: the run is taken to end there.",)
+    return (f"The log goes on to {log.unit} {end}, beyond the length of {length}: the run is assumed to end there.",)
 
 
 def _said_length(log: Log, asked: LogQuestion) -> float | None:
@@ -181,8 +183,8 @@ def check_same_length(total_steps: float, n_epochs: float, steps_per_epoch: floa
         return
     each = "" if unit == "epoch" else f" of {counted(steps_per_epoch, unit)} ({counted(product, unit)} in all)"
     raise InputError(
-        f"A total of {counted(total_steps, unit)} and {counted(n_epochs, 'epoch')}{each} contradict each other: give "
-        "one of the two lengths."
+        f"A total of {counted(total_steps, unit)} and {counted(n_epochs, 'epoch')}{each} contradict each other: "
+        "give only one of them."
     )
 
 
@@ -190,7 +192,7 @@ def about_like(log: Log, asked: LogQuestion) -> tuple[str, ...]:
     """A word while a run cannot be laid over others: its length is in epochs, and nobody knows what one has."""
     if not asked.like or asked.n_epochs is None or length_for(log, asked) is not None:
         return ()
-    return ("It is not known yet how many steps an epoch has: the run is continued as others went from then on.",)
+    return ("The number of steps per epoch is not known yet: once it is, the run is continued like the others.",)
 
 
 def curve_for(log: Log, series: Series, asked: LogQuestion) -> Curve:
@@ -213,9 +215,7 @@ def _whole(other: Log, series: Series) -> Series:
     """What another run has of the same kind."""
     found = other.find(series.metric, series.split)
     if len(found) < FEWEST:
-        raise InputError(
-            f"'{other.path}' has {of_points(found)}, and a run that others are like has at least {FEWEST}."
-        )
+        raise InputError(f"'{other.path}' has {of_points(found)}, but a run to compare with needs at least {FEWEST}.")
     return found
 
 

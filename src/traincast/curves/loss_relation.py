@@ -77,7 +77,7 @@ class Relation:
 def pairs_of(loss: Series, accuracy: Series) -> Pairs:
     """Each accuracy with the median loss within half an interval of it, or else the nearest within a whole one."""
     if (loss.values <= 0).any():
-        raise InputError(f"'{loss.name}' is not above 0 everywhere: no accuracy follows from such a loss.")
+        raise InputError(f"'{loss.name}' is not above 0 everywhere, so no accuracy can be derived from it.")
     steps = accuracy.steps
     gap = float(np.median(np.diff(steps if len(steps) > 1 else loss.steps))) if len(loss) > 1 else math.inf
     first = np.searchsorted(loss.steps, steps - 0.5 * gap)
@@ -105,7 +105,7 @@ def learn_relation(
     n_pairs = sum(map(len, runs))
     if n_pairs < FEWEST_PAIRS:
         raise InputError(
-            f"An accuracy is told from the loss by at least {FEWEST_PAIRS} pairs of both, and there are {n_pairs}."
+            f"Deriving an accuracy from the loss needs at least {FEWEST_PAIRS} pairs of both, but there are {n_pairs}."
         )
     usual = _SAME_DATA if is_same_data else _OTHER_DATA
     slope, slope_sd, variance = _line(runs, *usual)

@@ -35,14 +35,14 @@ def find_trouble(points: ScaledPoints, fit: OptimusFit, products: Floats, gain: 
     degenerate: list[str] = []
     if points.mean <= 0:
         degenerate.append(
-            "The losses are not above 0 on average, and the law gives no loss below 0: it can't follow them."
+            "The losses are not above 0 on average, so the law, which has no loss below 0, cannot follow them."
         )
     if fit.b0 == 0.0:
         degenerate.append("The losses do not fall: b0 is at its bound, 0, and the fitted curve is a constant.")
     elif is_flat:
         degenerate.append(
-            f"The fitted fall of {fall * points.loss_unit:.3g} drowns in the noise: b0 = {fit.b0:.3g} says nothing, "
-            "and the curve might as well be a constant."
+            f"The fitted fall of {fall * points.loss_unit:.3g} is smaller than the noise: b0 = {fit.b0:.3g} is "
+            "meaningless, and a constant fits as well."
         )
     if is_early:
         until = float(steps[_N_EARLY - 1]) * points.step_unit
@@ -51,11 +51,13 @@ def find_trouble(points: ScaledPoints, fit: OptimusFit, products: Floats, gain: 
             "alone."
         )
     if fit.b1 == 0.0:
-        degenerate.append("b1 is at its bound, 0: the fitted loss is infinite at step 0.")
+        degenerate.append("b1 is at its bound of 0: the fitted loss is infinite at step 0.")
     free = np.flatnonzero([fit.b0 > 0, fit.b1 > 0, fit.b2 > 0])
     if not is_flat and is_singular(products[np.ix_(free, free)]):
-        degenerate.append("The logged steps can't tell b0, b1 and b2 apart: their covariance is singular.")
-    mild = ["b2 is at its bound, 0: the fitted curve falls towards 0 for ever."] if fit.b2 == 0.0 and fit.b0 > 0 else []
+        degenerate.append("The logged steps do not determine b0, b1 and b2: their covariance is singular.")
+    mild = (
+        ["b2 is at its bound of 0: the fitted curve keeps falling towards 0."] if fit.b2 == 0.0 and fit.b0 > 0 else []
+    )
     return Trouble(sentences=(*degenerate, *mild), has_no_fall=is_flat or is_early, is_degenerate=bool(degenerate))
 
 

@@ -50,7 +50,7 @@ def clean(steps: ArrayLike, values: ArrayLike) -> Points:
         argument_checks.floats("The values of a curve", values),
     )
     if len(places) != len(logged):
-        raise InputError(f"A curve needs as many steps as values, and there are {len(places)} and {len(logged)}.")
+        raise InputError(f"A curve needs as many steps as values, but there are {len(places)} and {len(logged)}.")
     warnings = []
     is_finite = np.isfinite(places) & np.isfinite(gate.numbers(logged))
     if not is_finite.all():
@@ -64,13 +64,13 @@ def clean(steps: ArrayLike, values: ArrayLike) -> Points:
         order = np.argsort(places, kind="stable")
         places, logged = places[order], logged[order]
     if len(places) and places[0] < 0:
-        raise InputError(f"A step is at least 0, and the first is {places[0]:g}.")
+        raise InputError(f"Steps should be at least 0, but the first is {places[0]:g}.")
     if (np.diff(places) == 0).any():
         places, first, counts = np.unique(places, return_index=True, return_counts=True)
         logged = np.add.reduceat(logged, first) / counts
-        warnings.append("Several values of one step became their mean.")
+        warnings.append("Several values of the same step were averaged.")
     if len(places) < FEWEST:
-        raise InputError(f"A curve needs at least {FEWEST} finite points, and there are {len(places)}.")
+        raise InputError(f"A curve needs at least {FEWEST} finite points, but there are {len(places)}.")
     return Points(places, logged, tuple(warnings))
 
 

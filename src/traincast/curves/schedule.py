@@ -121,7 +121,7 @@ def _rate_at(learning_rate: Callable[[float], object], step: float) -> float:
 def _schedule(knots: Floats, rates: Floats) -> Schedule:
     is_finite = np.isfinite(rates)
     if not is_finite.any() or (rates[is_finite] < 0).any() or not rates[is_finite].max() > 0:
-        raise InputError("Learning rates are finite, not below 0, and not all 0.")
+        raise InputError("Learning rates should be finite, not below 0, and not all 0.")
     knots, rates = knots[is_finite], rates[is_finite]
     # A warm-up is no decay: before its peak the rate counts as the peak for the floor, and little is lost in progress.
     rates = rates / rates.max()
@@ -140,10 +140,10 @@ def _logged(steps: Floats, rates: Floats) -> Schedule:
 def _stairs(milestones: Mapping[float, float], end: float) -> Schedule:
     """Each rate holds from its step on; the first also before."""
     if not milestones:
-        raise InputError("learning_rate is empty: give {step: rate from it on}.")
+        raise InputError("learning_rate is empty: give {step: rate from that step on}.")
     places = sorted((_milestone("step", step), _milestone("rate", rate)) for step, rate in milestones.items())
     if not all(0 <= place < math.inf for place, _ in places):
-        raise InputError(f"The steps of learning_rate are finite and not below 0: {dict(milestones)} cannot be.")
+        raise InputError(f"The steps of learning_rate should be finite and not below 0: {dict(milestones)} cannot be.")
     narrow = 1e-9 * max(end, 1.0)
     knots, rates = [0.0], [places[0][1]]
     for (_, before), (place, after) in pairwise(places):
@@ -183,7 +183,7 @@ def schedule_of_words(text: str, total_steps: float | None) -> LearningRate:
             raise InputError(f"A learning rate that is '{text}' needs the length of the run: give its total steps.")
         share = _number(share_text or "1", text)
         if not 0 < share <= 1:
-            raise InputError(f"'{text}': a share of the run is above 0 and at most 1, not {share:g}.")
+            raise InputError(f"'{text}': the share of the run should be above 0 and at most 1, not {share:g}.")
         return partial(_decayed, name == "cosine", (1 - share) * total_steps, total_steps)
     rates = {}
     for part in text.split(","):
@@ -204,7 +204,7 @@ def _number(word: str, text: str) -> float:
         value = math.nan
     if not (math.isfinite(value) and value >= 0):
         raise InputError(
-            f"'{text}' is no learning rate: write constant, linear, cosine, linear:0.4 (the last 40 % of the run), or "
-            "rates with the steps from which they hold, 0.1,0.01@32000."
+            f"'{text}' is not a learning rate: write constant, linear, cosine, linear:0.4 (the last 40 % of the "
+            "run), or rates with the steps at which they start, 0.1,0.01@32000."
         )
     return value

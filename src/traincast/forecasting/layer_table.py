@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from traincast.errors import InputError
+from traincast.errors import ParameterError
 from traincast.hardware.device import Device
 from traincast.trace.layers import Layer, by_kind, layers_of
 from traincast.trace.trace import Trace
@@ -95,5 +95,5 @@ def layer_table(
 def check_grouping(by: str, *, is_tree: bool) -> str:
     """Which of the three groupings two options mean together."""
     if is_tree and by == "kind":
-        raise InputError("--tree shows modules inside modules and does not go with --by kind: leave one of them out.")
+        raise ParameterError("tree", is_tree, "kinds of modules have no modules inside, so group by module")
     return "tree" if is_tree else by

@@ -55,7 +55,7 @@ def _captured(reader: Callable[..., TrainingStep], text: str, options: dict[str,
         except TypeError as error:
             if "unexpected keyword argument" not in str(error) or not options:
                 raise
-            raise InputError(f"'{text}' takes none of the options {', '.join(options)}: {error}.") from error
+            raise InputError(f"'{text}' does not take the options {', '.join(options)}: {error}.") from error
         from traincast.frontend.capturing.capture import capture_step
 
         return capture_step(step)

@@ -59,7 +59,7 @@ def _counts(place: PlaceText, text: str, *, of_machines: bool) -> tuple[int, ...
     n = len(place.counts)
     if n > 2:
         raise InputError(f"'{text}' has {n} counts: write nodes x devices per node, as in '2x4xT4@50Gb/s'.")
-    kinds = ("nodes", "devices a node") if n == 2 else ("nodes" if of_machines else "devices",)
+    kinds = ("nodes", "devices per node") if n == 2 else ("nodes" if of_machines else "devices",)
     return tuple(whole_number(digits, kind, text) for digits, kind in zip(place.counts, kinds, strict=False))
 
 

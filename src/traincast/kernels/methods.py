@@ -21,7 +21,7 @@ def make_method(
     if weights is not None and name != "layerwise":
         raise InputError(f"Weights of layer networks have no effect with {name}: leave them out, or take layerwise.")
     if name != "traincast" and layout != "nchw":
-        raise InputError(f"The method {name} does not tell layouts apart: leave {layout} out, or use traincast.")
+        raise InputError(f"The method {name} does not distinguish layouts: leave {layout} out, or use traincast.")
     if name == "roofline":
         from traincast.kernels.roofline import Roofline
 

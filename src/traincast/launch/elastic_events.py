@@ -63,7 +63,7 @@ class EventLog:
         )
         if not self._store.add(record, campaign=CAMPAIGN):
             raise StoreError(
-                f"'{self._store.path}' has an event {event.number} already: another scheduler writes to it."
+                f"'{self._store.path}' already has an event {event.number}: another scheduler writes to it."
             )
         self._keep(event)
         return event

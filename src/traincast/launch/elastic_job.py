@@ -32,9 +32,11 @@ class ElasticJob:
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.submit_s) and self.submit_s >= 0):
-            raise InputError(f"Job '{self.name}' is submitted at {self.submit_s:g} s: it should be 0 or later.")
+            raise InputError(
+                f"Job '{self.name}' has a submission time of {self.submit_s:g} s: it should be 0 or later."
+            )
         if not self.name or set(self.name) & set("/\\\0") or self.name.startswith("."):
-            raise InputError(f"A job cannot be named '{self.name}': its name is that of its folder.")
+            raise InputError(f"A job cannot be named '{self.name}': its folder has the same name.")
         if not 1 <= self.n_devices <= self.max_devices <= self.batch_size:
             raise InputError(
                 f"Job '{self.name}' asks for {self.n_devices} devices, at most {self.max_devices}, for a batch of "
@@ -47,7 +49,7 @@ def read_elastic_jobs(path: str | Path) -> list[ElasticJob]:
     path = Path(path)
     columns, rows = read_rows(path)
     if not rows:
-        raise FileFormatError(f"'{path}' holds no jobs; its columns should be {', '.join(COLUMNS)}.")
+        raise FileFormatError(f"'{path}' has no jobs; its columns should be {', '.join(COLUMNS)}.")
     form_of(path, columns, [Form(COLUMNS)])
     check_names("name", rows)
     return [_job(row) for row in rows]

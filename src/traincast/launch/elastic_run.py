@@ -70,7 +70,9 @@ def _check(jobs: Sequence[Job], machines: Machines, policy: Policy) -> None:
     """What the first decision would stumble over."""
     check_jobs(jobs, machines, Speeds(machines), adapts_batch=policy.adapts_batch)
     if policy.name == ONLINE:
-        raise InputError(f"'{ONLINE}' needs trainings with parameter servers, and real ones have none: use 'optimus'.")
+        raise InputError(
+            f"'{ONLINE}' needs trainings with parameter servers, which real ones do not have: use 'optimus'."
+        )
 
 
 @contextlib.contextmanager

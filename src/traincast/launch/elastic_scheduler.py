@@ -111,7 +111,7 @@ class Scheduler:
             folder.forget(crew.attempt)
             self._ended(job, folder, ended, device_s=crew.n_workers * (self._log.now_s - crew.since_s))
             if is_fruitless(self._log.of_job(job.name, END)):
-                why = f"Its workers died {MOST_FRUITLESS} times without a step more. {ended.why}"
+                why = f"Its workers died {MOST_FRUITLESS} times without completing another step. {ended.why}"
                 self._ended(job, folder, Ended(FAILED, why), device_s=0.0)
 
     def _outcome(self, number: int, crew: Crew, are_alive: Sequence[bool]) -> Ended | None:
@@ -120,7 +120,7 @@ class Scheduler:
         if ended is not None:
             return ended
         if not all(are_alive[node] for node, _ in crew.placement):
-            ended = Ended(LOST, "A node is gone.")
+            ended = Ended(LOST, "A node was lost.")
         elif self._log.now_s - self._asked_s.get(number, math.inf) > _LONGEST_STOP_S:
             ended = Ended(STOPPED, "By force.")
         if ended is not None:

@@ -25,7 +25,7 @@ LOCAL = "local"
 MOST_RETRIES = 3
 LONGEST_WITHOUT_NODES_S = 60.0
 _LONGEST_CONNECT_S = 10.0
-_GO_ON = "What is done is stored; the same command again does the rest."
+_GO_ON = "Finished work is stored; run the same command again to do the rest."
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def _check_answers(address: str) -> None:
 def _no_cluster(address: str, error: Exception) -> InputError:
     reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
     return InputError(
-        f"No Ray cluster can be used at '{address}' ({reason}): give the address that 'ray start --head' printed, "
+        f"Cannot use a Ray cluster at '{address}' ({reason}): give the address that 'ray start --head' printed, "
         f"or '{LOCAL}' to start one here."
     )
 
@@ -82,7 +82,7 @@ def check_division(on_ray: str | None, device: str, cpus_per_task: int | None) -
     on_gpu = device.partition(":")[0] == "cuda"
     if cpus_per_task is not None and (on_ray is None or on_gpu or cpus_per_task < 1):
         raise InputError(
-            f"CPUs per task ({cpus_per_task}) are at least one, and only a Ray cluster divides its CPUs, not its GPUs."
+            f"CPUs per task ({cpus_per_task}) should be at least one, and apply to the CPUs of a Ray cluster only."
         )
     if on_ray is not None and on_gpu and device != "cuda":
         raise InputError(f"On Ray every task sees one GPU, whichever is free: give 'cuda', not '{device}'.")
@@ -200,7 +200,8 @@ class _Pool:
             return task, None
         except ModuleNotFoundError as error:
             raise MeasurementError(
-                f"'{slot.host}' cannot run the task ({one_line(error)}): every node needs the traincast of this one."
+                f"'{slot.host}' cannot run the task ({one_line(error)}): every node needs the same traincast "
+                "as this one."
             ) from error
 
 

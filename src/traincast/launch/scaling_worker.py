@@ -45,7 +45,7 @@ def _run(task: dict[str, Any]) -> None:
             run = run_cell(group, settings, cell, data, log_folder=folder)
         except (RuntimeError, MemoryError, MemoryEndedError) as error:
             if isinstance(error, MemoryEndedError) or is_out_of_memory(error):
-                write_failure(folder, cell, f"Memory ended ({one_line(error)}).")
+                write_failure(folder, cell, f"Out of memory ({one_line(error)}).")
             raise
         if group.is_first:
             write_run(folder, run)

@@ -138,9 +138,11 @@ def told_failure(folder: Path, log: str, n_processes: int) -> TraincastError:
         return MeasurementError(f"Process {killed[1]} of {n_processes} was killed ({name}); the others were stopped.")
     if errors:
         who = f"Process {errors[0]['rank']} of {n_processes}"
-        return MeasurementError(f"{who} lost another one, which gave no reason: {_one_line(errors[0]['message'])}")
+        return MeasurementError(f"{who} lost another process, which gave no reason: {_one_line(errors[0]['message'])}")
     lines = [line for line in log.splitlines() if line.strip()]
-    return MeasurementError(f"torchrun ended without a result: {_one_line(lines[-1] if lines else 'it said nothing')}")
+    return MeasurementError(
+        f"torchrun ended without a result: {_one_line(lines[-1] if lines else 'it printed nothing')}"
+    )
 
 
 def _one_line(text: str) -> str:

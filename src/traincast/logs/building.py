@@ -186,7 +186,7 @@ def _ordered(sheet: Sheet, placed: Placed) -> tuple[Axis, np.ndarray | None, tup
     is_known = np.isfinite(placed.steps)
     rows, resumed = None, sheet.resumed
     if not is_known.all():
-        remarks.append(f"{np.count_nonzero(~is_known)} rows do not say at which step they are and are left out.")
+        remarks.append(f"{np.count_nonzero(~is_known)} rows without a step are left out.")
         rows = np.flatnonzero(is_known)
         axis, resumed = axis.at(rows), tuple(np.searchsorted(rows, resumed).tolist())
     order = order_of(axis.steps, axis.epoch_index, resumed)
@@ -219,8 +219,8 @@ def _taken_for_validation(sheet: Sheet, metrics: dict[str, tuple[Metric, str]], 
     if not unnamed or sheet.split:
         return []
     if by_file(path):
-        return ["By the name of the file, its rows are of validation."]
-    return [f"No split is named for {', '.join(map(repr, unnamed))}: taken for validation."]
+        return ["Judging by the file's name, its rows are validation rows."]
+    return [f"No split is named for {', '.join(map(repr, unnamed))}: read as validation."]
 
 
 def _positions(sheet: Sheet) -> set[str | None]:
@@ -263,8 +263,8 @@ def _taken(column: FloatArray, rows: np.ndarray | None) -> FloatArray:
 
 def _nothing_found(sheets: Sequence[Sheet], path: str) -> str:
     found = ", ".join(dict.fromkeys(name for sheet in sheets for name in (*sheet.columns, *sheet.unread)))
-    which = " --column loss=NAME (columns={'loss': 'NAME'}) says which one is." if _unread(sheets, set()) else ""
+    which = " Name the column that is one." if _unread(sheets, set()) else ""
     return (
-        f"'{path}' has no loss, accuracy or other metric that we know with a finite value: it has "
+        f"'{path}' has no loss, accuracy or other known metric with a finite value: it has "
         f"{found or 'no numbers'}.{which}"
     )

@@ -35,13 +35,13 @@ def seconds_of(column: FloatArray, name: str) -> tuple[FloatArray | None, tuple[
     else:
         back = np.flatnonzero(known[1:] < known[:-1])
         if _is_of_each_row(known, back, names.plain(name)):
-            return None, (f"'{name}' is the duration of each row, not a clock: it is not used.",)
+            return None, (f"'{name}' is the duration of each row, not a clock, and is ignored.",)
         if back.size:
             offsets = np.zeros(len(known))
             offsets[back + 1] = known[back]
             known = known + np.cumsum(offsets)
             seconds[rows] = known
-            return seconds, (f"The clock '{name}' begins again {how_often(back.size)}: its times are added up.",)
+            return seconds, (f"The clock '{name}' restarts {how_often(back.size)}: its times are added up.",)
     seconds[rows] = known
     return seconds, ()
 

@@ -49,7 +49,7 @@ def without_own_counter(sheet: Sheet, train_steps_per_epoch: float | None) -> tu
         return sheet.without(counter), []
     if stride_of(known) != 1 or known.max() + 1 >= 0.98 * train_steps_per_epoch or known.max() - known.min() < 2:
         return sheet, []
-    remark = f"The {sheet.split} rows count their own batches: their mean counts at the end of the epoch."
+    remark = f"The {sheet.split} rows count their own batches: their mean is used at the end of the epoch."
     return sheet.without(counter), [remark]
 
 
@@ -79,5 +79,5 @@ def without_means_of_epochs(sheet: Sheet, training: Iterable[str]) -> tuple[Shee
         n_whole = np.count_nonzero(is_there & is_whole)
         if n_whole and np.count_nonzero(is_there) > 2 * n_whole:
             kept[name] = np.where(is_whole, np.nan, kept[name])
-            remarks.append(f"'{name}' also has {n_whole} values without a step, of whole epochs: they are left out.")
+            remarks.append(f"'{name}' also has {n_whole} values without a step, for whole epochs: they are left out.")
     return (replace(sheet, columns=kept), remarks) if remarks else (sheet, [])

@@ -125,8 +125,8 @@ class CsvReader:
             return
         if all(is_number(cell) for cell in cells if cell.strip()):
             raise FileFormatError(
-                f"'{self._path}' begins with numbers, not with a header that names its columns: add a first line such "
-                "as 'epoch,step,loss,accuracy'."
+                f"'{self._path}' starts with numbers instead of a header: add a first line such as "
+                "'epoch,step,loss,accuracy'."
             )
         self._begin([cell.strip() for cell in cells], separator)
         self._title = None
@@ -176,7 +176,7 @@ class CsvReader:
     def remarks(self) -> list[str]:
         if not self._n_unreadable:
             return []
-        return [f"{self._n_unreadable} lines are cut short or are not rows of the table."]
+        return [f"{self._n_unreadable} lines are truncated or not rows of the table."]
 
 
 def _renamed(header: list[str], roles: Mapping[str, str], path: str) -> list[str]:

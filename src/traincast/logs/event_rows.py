@@ -25,7 +25,7 @@ def event_sheets(paths: list[Path], root: Path, known: EventFiles) -> tuple[list
     """The numbers of all files; a column 'run' where folders beside each other are runs."""
     events, remarks = events_in(paths, root, known)
     if not events:
-        raise NothingLoggedError(f"'{root}' has no numbers in its events: only scalars can be read.")
+        raise NothingLoggedError(f"'{root}' has no scalars in its events, and only scalars can be read.")
     runs = list(dict.fromkeys(event.run for event in events))
     sheets = []
     for run in runs:
@@ -66,7 +66,7 @@ def _on_one_counter(events: Sequence[Event]) -> tuple[list[Event], list[str]]:
         if len(clock) > 1 and clock[-1] > clock[0] and not _SAME[0] < ratio < _SAME[1]:
             others[column] = dict(zip(map(id, own), at.tolist(), strict=True))
     remarks = [
-        f"'{column}' does not count what '{most[0].column}' counts: its values are where that was at their time."
+        f"'{column}' counts something other than '{most[0].column}': its values are placed by time."
         for column in others
         if names.metric_of(column) is not None
     ]

@@ -117,7 +117,7 @@ class LogFollower:
         self._in_percent |= {one.name for one in log.series if one.in_percent}
         self._fractions |= {one.name for one in log.series if not one.in_percent}
         told += [
-            f"'{name}' has gone above 1 and is in percent: while it was below, it was taken for a fraction."
+            f"'{name}' has exceeded 1, so it is in percent; until then it was read as a fraction."
             for name in sorted(self._in_percent & self._fractions)
         ]
         return replace(log, remarks=(*log.remarks, *told))

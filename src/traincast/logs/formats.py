@@ -33,7 +33,7 @@ def format_of(path: Path, pattern: str | None = None, columns: Collection[str] =
     if is_event_file(start):
         return "tensorboard"
     if (kind := what_else(start)) is not None:
-        raise FileFormatError(f"'{path}' is {kind}: it is no log that can be read.")
+        raise FileFormatError(f"'{path}' is {kind}, not a readable log.")
     start = start.replace(b"\0", b"")
     if pattern is not None:
         return "text"

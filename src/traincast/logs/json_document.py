@@ -25,7 +25,7 @@ def document_reader(data: bytes, path: str, columns: Mapping[str, str] | None) -
     try:
         document = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise NothingLoggedError(f"'{path}' is not a whole JSON file: {error}.") from None
+        raise NothingLoggedError(f"'{path}' is not a complete JSON file: {error}.") from None
     if is_history(document):
         rows: list[Any] = [dict(zip(document, row, strict=True)) for row in zip(*document.values(), strict=True)]
         if not {"epoch", "step"} & document.keys():

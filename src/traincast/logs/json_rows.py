@@ -112,7 +112,7 @@ def trainer_state(data: bytes, path: str) -> tuple[list[Sheet], Facts, list[str]
     try:
         state = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise NothingLoggedError(f"'{path}' is not a whole JSON file: {error}.") from None
+        raise NothingLoggedError(f"'{path}' is not a complete JSON file: {error}.") from None
     history = state.get("log_history") if isinstance(state, dict) else None
     if not isinstance(history, list):
         raise FileFormatError(f"'{path}' is not a Trainer's state: it has no list 'log_history'.")
@@ -131,5 +131,5 @@ def trainer_state(data: bytes, path: str) -> tuple[list[Sheet], Facts, list[str]
         batch_size=gate.whole(state.get("train_batch_size")),
     )
     if facts.batch_size is not None:
-        remarks.append(f"The batch size {facts.batch_size} is that of one device, as the Trainer writes it.")
+        remarks.append(f"The batch size {facts.batch_size} is per device, as the Trainer writes it.")
     return [rows.sheet()], facts, remarks

@@ -127,7 +127,7 @@ class Log:
             found = [one for one in self.series if one.name in named]
         if len({one.metric for one in found}) > 1:
             shown = ", ".join(one.name for one in found)
-            raise InputError(f"'{self.path}' has several series '{metric.strip()}': write one of {shown}.")
+            raise InputError(f"'{self.path}' has several series '{metric.strip()}': choose one of {shown}.")
         return found
 
     @property
@@ -162,8 +162,8 @@ class Log:
 
     def _listing(self) -> str:
         """What there is: 'it has loss (train), accuracy (validation)'."""
-        known = ", ".join(f"{one.metric} ({one.split})" for one in self.series) or "none at all"
-        others = f", and columns that are no metric we know: {', '.join(self.unread)}" if self.unread else ""
+        known = ", ".join(f"{one.metric} ({one.split})" for one in self.series) or "none"
+        others = f", and columns that are not known metrics: {', '.join(self.unread)}" if self.unread else ""
         return f"it has {known}{others}"
 
     def _near(self, wanted: str) -> str:

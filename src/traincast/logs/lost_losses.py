@@ -31,5 +31,5 @@ def with_lost_losses(sheet: Sheet, losses: Iterable[str]) -> tuple[Sheet, list[s
     for name in losses:
         if (is_zero := is_lost & (kept[name] == 0)).any():
             kept[name] = np.where(is_zero, np.inf, kept[name])
-            remarks.append(f"'{name}' is 0 where the gradients are not finite: it is taken for not finite there.")
+            remarks.append(f"'{name}' is 0 where the gradients are not finite: it is read as not finite there.")
     return (replace(sheet, columns=kept), remarks) if remarks else (sheet, [])

@@ -76,7 +76,7 @@ class MlperfReader:
                 row["learning_rate"] = rate
             rows.add(row)
         if not rows.n_rows:
-            raise NothingLoggedError(f"'{self._path}' has MLPerf lines, and none of an accuracy or a loss.")
+            raise NothingLoggedError(f"'{self._path}' has MLPerf lines, but none with an accuracy or a loss.")
         return [rows.sheet()]
 
     def _position(self, details: Mapping[str, Any], per_epoch: float | None) -> dict[str, float]:
@@ -108,7 +108,7 @@ class MlperfReader:
     def remarks(self) -> list[str]:
         found = [f"{self._n_bad} MLPerf lines cannot be read."] if self._n_bad else []
         if "batch" in self._known:
-            found.append("The batch size is what was logged: some submitters log the batch of one device.")
+            found.append("The batch size is the logged one: some submitters log the batch per device.")
         if self._counts_samples:
             found.append("No batch size is logged: steps are samples here.")
         return found

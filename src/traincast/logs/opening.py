@@ -19,9 +19,9 @@ _START_BYTES = 64  # by which an encoding is known
 _KINDS = {
     b"PK\x03\x04": "a zip archive, such as PyTorch saves checkpoints in",
     b"SQLite format 3\x00": "a database of SQLite",
-    b"BZh": "packed by bzip2 and should be unpacked first",
-    b"\xfd7zXZ\x00": "packed by xz and should be unpacked first",
-    b"\x28\xb5\x2f\xfd": "packed by zstd and should be unpacked first",
+    b"BZh": "a file compressed with bzip2 (unpack it first)",
+    b"\xfd7zXZ\x00": "a file compressed with xz (unpack it first)",
+    b"\x28\xb5\x2f\xfd": "a file compressed with zstd (unpack it first)",
 }
 _CONTROL = bytes(set(range(32)) - set(b"\0\b\t\n\f\r\x1b"))
 _MOST_CONTROL = 0.005  # of the bytes of a text

@@ -41,7 +41,7 @@ def order_of(steps: FloatArray, epoch_index: FloatArray | None, resumed: tuple[i
             ("Steps are repeated within an epoch, one series after the other.",),
         )
     if back.size > max(3, _MOST_RESTARTS * len(steps)):
-        remark = f"Rows are not in the order of their steps ({back.size} go back): they are sorted."
+        remark = f"Rows are not in the order of their steps ({back.size} go back) and were sorted."
         return Order(np.argsort(steps, kind="stable"), again, (remark,))
     return _superseded(steps, back, again, is_sure=bool(known) and known[-1] == back[-1])
 
@@ -59,7 +59,7 @@ def _superseded(steps: FloatArray, back: NDArray[np.int64], again: tuple[float, 
     n_rows = len(steps)
     if back[-1] == n_rows - 1 and not is_sure:  # one row alone may be a slip; it counts when more follow it
         remarks.append(
-            f"The last row goes back to step {count(steps[-1], 'epoch')}: it is left out until more rows follow."
+            f"The last row goes back to step {count(steps[-1], 'epoch')} and is left out until more rows follow."
         )
         n_rows, back = n_rows - 1, back[:-1]
     is_kept = np.ones(n_rows, bool)

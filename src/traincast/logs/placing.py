@@ -42,7 +42,7 @@ def place(
     """`steps_per_epoch` is what the user or the log says. `rows_per_epoch` is of the column that has most."""
     step, epoch = (None if column is None or np.isnan(column).all() else column for column in (step, epoch))
     if step is None and epoch is None:
-        remark = "The log has neither step nor epoch: its rows are counted as steps."
+        remark = "The log has neither steps nor epochs: rows are counted as steps."
         return Placed(steps=np.arange(1.0, n_rows + 1), steps_per_epoch=steps_per_epoch, remarks=(remark,))
     if step is None:
         assert epoch is not None
@@ -74,12 +74,12 @@ def _by_epoch(epoch: FloatArray, steps_per_epoch: float | None, rows_per_epoch: 
     is_whole = _is_whole(epoch)
     if is_whole and rows_per_epoch >= 2.5:
         counted = _by_both(_count_in_epoch(epoch), epoch, steps_per_epoch, is_given=False)
-        return replace(counted, remarks=(*counted.remarks, "The log has no step: its rows of an epoch are counted."))
+        return replace(counted, remarks=(*counted.remarks, "The log has no steps: the rows of each epoch are counted."))
     is_from_zero = is_whole and np.nanmin(epoch) == 0
     completed = epoch + 1 if is_from_zero else epoch
-    remarks = ["Epochs count from 0: the row of an epoch is at its end."] if is_from_zero else []
+    remarks = ["Epochs are numbered from 0: the row of an epoch is placed at its end."] if is_from_zero else []
     if steps_per_epoch is None:
-        remarks.append("The log has no step: steps are epochs here, unless steps_per_epoch is given.")
+        remarks.append("The log has no steps: epochs are used as steps unless steps_per_epoch is given.")
     return Placed(
         steps=completed * steps_per_epoch if steps_per_epoch else completed,
         epochs=completed,
@@ -96,7 +96,7 @@ def _by_step(step: FloatArray, steps_per_epoch: float | None, *, is_given: bool)
         epoch = np.full(len(step), np.nan)
         epoch[~np.isnan(step)] = np.searchsorted(drops, np.arange(len(known)), side="right")
         placed = _by_both(step, epoch, steps_per_epoch, is_given=is_given)
-        remark = f"Steps begin again {drops.size} times after {peaks[0]:g}: each time is taken for an epoch."
+        remark = f"Steps begin again {drops.size} times after {peaks[0]:g}: each restart is read as a new epoch."
         return replace(placed, remarks=(remark, *placed.remarks))
     return Placed(
         steps=step, epochs=step / steps_per_epoch if steps_per_epoch else None, steps_per_epoch=steps_per_epoch
@@ -137,11 +137,11 @@ def _within_epochs(
     if steps_per_epoch is None or highest > steps_per_epoch:
         steps_per_epoch = highest + (known.min() == 0)
         stride = stride_of(known)
-        remarks.append(f"Steps begin again in every epoch: an epoch has {steps_per_epoch:g} of them.")
+        remarks.append(f"Steps restart in every epoch: an epoch has {steps_per_epoch:g} of them.")
         if stride > 1:
             remarks.append(
-                f"Only every {stride:g}th step is logged: an epoch may have up to {steps_per_epoch + stride - 1:g} "
-                "steps, and steps_per_epoch= says how many."
+                f"Only every {stride:g}th step is logged: an epoch may have up to "
+                f"{steps_per_epoch + stride - 1:g} steps; give steps_per_epoch= if you know it."
             )
     index = epoch if first == 0 else epoch - first
     steps = index * steps_per_epoch
@@ -190,7 +190,7 @@ def _if_uneven(each: FloatArray, mean: float | None) -> tuple[str, ...]:
     each = each[each > 0]
     if mean is None or not each.size or each.max() - each.min() <= 0.1 * mean:
         return ()
-    return (f"Epochs have from {each.min():g} to {each.max():g} steps: steps_per_epoch is their mean.",)
+    return (f"Epochs have from {each.min():g} to {each.max():g} steps: steps_per_epoch is the mean.",)
 
 
 def _steps_of_epochs(step: FloatArray, epoch: FloatArray) -> tuple[float | None, float | None, tuple[str, ...]]:
@@ -208,7 +208,9 @@ def _steps_of_epochs(step: FloatArray, epoch: FloatArray) -> tuple[float | None,
         return _steps_between(step, epoch, up), None, ()
     least, most = min(least for _, least, _ in found), max(most for _, _, most in found)
     first_epoch = found[0][0]
-    told = f"By the rows around their ends, epochs have {least:g} to {most:g} steps: steps_per_epoch= says how many."
+    told = (
+        f"By the rows around their ends, epochs have {least:g} to {most:g} steps; give steps_per_epoch= if you know it."
+    )
     apart = {*np.diff(step[up]), *np.diff(step[up - 1])}
     if len(apart) == 1 and least <= (each := float(apart.pop())) <= most:  # every epoch has its rows at the same places
         return each, first_epoch, () if least == most else (told,)

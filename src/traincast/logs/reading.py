@@ -60,7 +60,7 @@ class Reading:
         if self.steps_per_epoch is not None and not 0 < self.steps_per_epoch < np.inf:
             raise InputError(f"steps_per_epoch must be above 0, not {self.steps_per_epoch:g}.")
         if self.pattern is not None and self.format not in (None, "text"):
-            raise InputError(f"A pattern reads plain text, not {self.format}.")
+            raise InputError(f"A pattern is for plain text, not {self.format}.")
         if self.pattern is not None:
             TextReader("", self.pattern)  # refuses what is no pattern, before there is a log
 
@@ -85,8 +85,8 @@ class Reading:
             format = self.format
         if self.columns and format not in _WITH_COLUMNS:
             raise InputError(
-                f"columns= says what columns of a table or keys of JSON lines mean, and '{path}' is {format}: name the "
-                "groups of a pattern instead, or leave it out."
+                f"columns= says what columns of a table or keys of JSON lines mean, and '{path}' is {format}: use "
+                "named groups of a pattern instead, or leave it out."
             )
         return format
 
@@ -118,7 +118,7 @@ class Runs:
         if run is not None and run not in known:
             raise InputError(f"'{path}' has no run '{run}'.{close_names(run, known)} {_told(known)}")
         if run is None and len(known) > 1:
-            raise InputError(f"'{path}' has {len(known)} runs: choose one with --run (run=). {_told(known)}")
+            raise InputError(f"'{path}' has {len(known)} runs: choose one. {_told(known)}")
         return self.log(known[0] if run is None else run)
 
 

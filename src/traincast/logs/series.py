@@ -107,17 +107,17 @@ def _means_of_repeats(column: FloatArray, axis: Axis, name: str, remarks: list[s
     ends = np.flatnonzero(is_last)
     counts = np.diff(np.concatenate(([-1], ends)))
     means = np.add.reduceat(column, ends - counts + 1) / counts
-    remarks.append(f"'{name}' has up to {counts.max()} rows of one {axis.unit}: their mean counts.")
+    remarks.append(f"'{name}' has up to {counts.max()} rows of one {axis.unit}: they are averaged.")
     return means, axis.at(ends)
 
 
 def _fractions(column: FloatArray, name: str, remarks: list[str], *, in_percent: bool) -> FloatArray:
     if in_percent:
-        remarks.append(f"'{name}' is in percent: it is kept as a fraction.")
+        remarks.append(f"'{name}' is in percent and is converted to a fraction.")
         return column / 100
     if is_neither(highest := float(column.max())):
         remarks.append(
-            f"'{name}' goes up to {highest:g}, which is neither a fraction nor a percentage: it is kept as it is."
+            f"'{name}' goes up to {highest:g}, which is neither a fraction nor a percentage, and is kept as is."
         )
     return column
 
@@ -136,8 +136,8 @@ def _kept_by_kind(
     ):
         ends = _ends_of_epochs(axis.steps, index, n_steps)
         remarks.append(
-            f"'{name}' is a mean since the start of its epoch, which counts at the epoch's end: the last rows of "
-            f"{len(ends)} epochs are kept, and {len(column) - len(ends)} others left out."
+            f"'{name}' is a running mean since the start of its epoch: the last rows of {len(ends)} epochs are "
+            f"kept, and {len(column) - len(ends)} others left out."
         )
         return column[ends], axis.at(ends), "running_mean"
     if metric.is_epoch_mean or (split == "train" and _is_one_an_epoch(axis)):

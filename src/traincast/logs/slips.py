@@ -36,8 +36,8 @@ def without_slips(sheet: Sheet) -> tuple[Sheet, list[str]]:
         if n_wrong:
             rows, have, they = _words(n_wrong)
             remarks.append(
-                f"{rows} {have} a number in '{name}' that is no {what} (below 0, above {MOST:g} or not finite): "
-                f"{they} left out."
+                f"{rows} {have} a number in '{name}' that is not a valid {what} (below 0, above {MOST:g} or not "
+                f"finite): {they} left out."
             )
         rows_known = np.flatnonzero(is_known & ~is_wrong)
         slips = rows_known[out_of_line(column[rows_known])]

@@ -151,7 +151,7 @@ class TextReader:
             raise NothingLoggedError(f"The pattern '{self._pattern.pattern}' matches no line of '{self._path}'.")
         if not self._rows.n_rows:
             raise NothingLoggedError(
-                f"'{self._path}' has no line with a loss or an accuracy that we can find: give a pattern with named "
+                f"'{self._path}' has no line with a recognisable loss or accuracy: give a pattern with named "
                 r"groups, such as 'step (?P<step>\d+) .*loss (?P<loss>[\d.]+)'."
             )
         sheet = _numbered(self._rows.sheet())
@@ -169,9 +169,9 @@ class TextReader:
 
     @property
     def remarks(self) -> list[str]:
-        found = ["Accuracies are written in percent: they are kept as fractions."] if self._n_percent else []
+        found = ["Accuracies are in percent and are converted to fractions."] if self._n_percent else []
         if self._n_in_vain > _MOST_IN_VAIN:
-            found.append(f"What comes after {_MOST_IN_VAIN:,} lines in a row that say nothing is left out.")
+            found.append(f"Everything after {_MOST_IN_VAIN:,} consecutive lines without a value is left out.")
         return found
 
 
@@ -193,8 +193,8 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     except re.error as error:
         raise InputError(f"The pattern '{pattern}' is not a regular expression: {error}.") from None
     if not compiled.groupindex:
-        raise InputError(f"The pattern '{pattern}' names no group: write what it catches as '(?P<loss>...)'.")
+        raise InputError(f"The pattern '{pattern}' has no named group: write what it captures as '(?P<loss>...)'.")
     if not any(names.metric_of(name) for name in compiled.groupindex):
         named = ", ".join(compiled.groupindex)
-        raise InputError(f"The pattern '{pattern}' catches {named}, and neither a loss nor an accuracy.")
+        raise InputError(f"The pattern '{pattern}' captures {named}, but neither a loss nor an accuracy.")
     return compiled

@@ -48,7 +48,7 @@ class WholeLines:
     def remarks(self) -> list[str]:
         found = []
         if self._n_nul:
-            found.append(f"{self._n_nul} NUL bytes stand between its lines, as after a crash: they are left out.")
+            found.append(f"{self._n_nul} NUL bytes between its lines, as after a crash, are left out.")
         if self._n_too_long:
             lines = "A line is" if self._n_too_long == 1 else f"{self._n_too_long:,} lines are"
             found.append(f"{lines} longer than {_LONGEST_BYTES >> 20} MiB and left out.")

@@ -39,12 +39,12 @@ class Audit:
     def warning(self) -> str | None:
         """One sentence if the loop fools itself, else None."""
         if not self.n_clock_reads:
-            return "The loop read no clock of Python's time module, so nothing can be said about its timing."
+            return "The loop never read a clock of Python's time module, so its timing cannot be checked."
         if not self.n_pending:
             return None
-        pending = f"{self.n_pending} of {self.n_clock_reads} clock reads came while the device still had work to do"
+        pending = f"{self.n_pending} of {self.n_clock_reads} clock reads happened while the device was still busy"
         if self.true_s < _TOLERATED * self.loop_s:
-            return f"{pending}: the total is right, but durations in between are those of launches, not of work."
+            return f"{pending}: the total is right, but the durations in between are launch times, not work."
         factor = show_ratio(self.true_s / self.loop_s) if self.loop_s > 0 else "endless"
         return (
             f"{pending}: the loop saw {show_duration(self.loop_s)} for what took {show_duration(self.true_s)}, "

@@ -99,10 +99,10 @@ def check_loader(loader: object) -> None:
     name = type(loader).__name__
     if isinstance(loader, Dataset) and not isinstance(loader, IterableDataset):
         raise InputError(
-            f"The loader is a data set ({name}), which gives single samples: give DataLoader(dataset, batch_size=...)."
+            f"The loader is a data set ({name}), which yields single samples: pass DataLoader(dataset, batch_size=...)."
         )
     if isinstance(loader, str | bytes) or not isinstance(loader, Iterable):
-        raise InputError(f"The loader should give batches, as a torch DataLoader does, and {name} does not.")
+        raise InputError(f"The loader should yield batches, as a torch DataLoader does, but {name} does not.")
 
 
 def measure_epoch(  # noqa: PLR0913  (a model, a loader, and the options of a step)
@@ -153,7 +153,7 @@ def measure_epoch(  # noqa: PLR0913  (a model, a loader, and the options of a st
         return stopped
     finished = result(is_partial=False)
     if finished is None:
-        raise InputError(f"The loader of {runnable.name} gave no batch: an epoch needs at least one.")
+        raise InputError(f"The loader of {runnable.name} yielded no batch: an epoch needs at least one.")
     return finished
 
 
@@ -233,7 +233,7 @@ def _result(epoch: _Epoch, *, environment: Environment, is_partial: bool, **sett
     n_made = len(epoch.durations_s)
     kept = epoch.durations_s[N_WARMUPS if n_made > 2 * N_WARMUPS else 0 :]
     batch = summarise([sum(durations_s) for durations_s in kept])
-    warnings = [f"It was stopped after {n_made} batches."] if is_partial else []
+    warnings = [f"Stopped after {n_made} batches."] if is_partial else []
     return EpochMeasurement(
         **settings,
         batch_size=max(epoch.n_samples),

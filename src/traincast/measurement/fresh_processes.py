@@ -50,7 +50,7 @@ def measure_repeatedly(
         if code == _STOPPED:
             if not measured:
                 raise KeyboardInterrupt
-            stopped = f"It was stopped in process {number} of {n_repeats}."
+            stopped = f"Stopped in process {number} of {n_repeats}."
             joined = join(measured)
             return replace(joined, is_partial=True, warnings=(stopped, *joined.warnings))
         if found is None:
@@ -138,7 +138,7 @@ def _run(arguments: Sequence[str]) -> tuple[int, str, str]:
         except BaseException:
             process.kill()
             raise
-    return process.returncode, out, said or f"it ended with code {process.returncode}."
+    return process.returncode, out, said or f"it ended with exit code {process.returncode}."
 
 
 def _answer(out: str) -> Measurement | None:
@@ -152,4 +152,4 @@ def _answer(out: str) -> Measurement | None:
 def _last_line(text: str) -> str:
     """Our own error is the last line of what a process says, and so is that of a traceback."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1].removeprefix("Error: ") if lines else "it said nothing."
+    return lines[-1].removeprefix("Error: ") if lines else "it printed nothing."

@@ -30,9 +30,9 @@ def remarks_on(  # noqa: PLR0913  (all that a measurement can tell)
     """A sentence each."""
     found = []
     if is_partial:
-        found.append(f"It was stopped after {_counted(step.n, 'step')}.")
+        found.append(f"Stopped after {_counted(step.n, 'step')}.")
     if not is_warm:
-        found.append("No step came after the warm-up: these are its own, slower than those of a long run.")
+        found.append("No step was timed after the warm-up: these are warm-up steps, slower than those of a long run.")
     found += [
         *on_losses(losses, "step", first="the first of the warm-up"),
         *_on_launches(step, launch),
@@ -50,7 +50,7 @@ def on_losses(losses: Sequence[float], what: str, *, first: str | None = None) -
     counted = "" if first is None else f", counted from {first},"
     return [
         f"The loss was {losses[bad[0] - 1]} at {what} {bad[0]}{counted} and not finite at {len(bad)} of "
-        f"{_counted(len(losses), what)}: such values can run at another speed than real ones."
+        f"{_counted(len(losses), what)}: steps with such values can run at a different speed."
     ]
 
 
@@ -59,8 +59,8 @@ def _on_launches(step: Summary, launch: Summary | None) -> list[str]:
         return []
     factor = show_ratio(step.median / launch.median) if launch.median > 0 else "endless"
     return [
-        f"The host is done with a step after {show_duration(launch.median)}: a loop that reads its clock without "
-        f"synchronising would report that instead of {show_duration(step.median)}, {factor} x too fast."
+        f"The host finishes issuing a step after {show_duration(launch.median)}: a loop that reads its clock "
+        f"without synchronising would report that instead of {show_duration(step.median)}, {factor} x too fast."
     ]
 
 
@@ -69,8 +69,9 @@ def _on_page_faults(n_faults: float) -> list[str]:
     if fresh_bytes < _MUCH_FRESH_BYTES:
         return []
     return [
-        f"Every step asks the system for {show_bytes(fresh_bytes)} that the step before gave back, page by page: keep "
-        "memory in the process, with MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=4000000000 or another allocator."
+        f"Every step asks the system for {show_bytes(fresh_bytes)} that the previous step returned, page by page: "
+        "keep memory in the process, with MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=4000000000 or another "
+        "allocator."
     ]
 
 
@@ -92,7 +93,7 @@ def on_load(environment: Environment) -> tuple[str, ...]:
     if load is None or load <= n_cores:
         return ()
     cores = "1 core" if n_cores == 1 else f"{n_cores} cores"
-    return (f"The machine was busy before this began: a load of {load:g} on {cores}.",)
+    return (f"The machine was busy before the measurement: a load of {load:g} on {cores}.",)
 
 
 def _counted(n: int, what: str) -> str:

@@ -24,7 +24,7 @@ class SyntheticDataset(torch.utils.data.Dataset):  # type: ignore[misc, unused-i
         self, make_inputs: Callable[[int], Any], n_samples: int, cost_s: float = 0.0, *, is_busy: bool = True
     ) -> None:
         if n_samples < 1 or cost_s < 0:
-            raise InputError(f"A data set has 1 or more samples of 0 s or more, not {n_samples} of {cost_s} s.")
+            raise InputError(f"A data set needs at least 1 sample of at least 0 s, not {n_samples} of {cost_s} s.")
         with users_code("An example batch of 1 sample"):
             self._sample = _first_of(make_inputs(1))
         self.n_samples, self.cost_s, self.is_busy = n_samples, cost_s, is_busy

@@ -63,7 +63,7 @@ def layer_of(settings: Settings) -> Runnable:
     """The layer, with inputs of its size."""
     kind = str(settings["layer"])
     if kind not in _MAKERS:
-        raise InputError(f"There is no layer '{kind}' to time: it is one of {', '.join(_MAKERS)}.")
+        raise InputError(f"There is no layer '{kind}' to time. Choose from: {', '.join(_MAKERS)}.")
     module, shape = _MAKERS[kind](settings)
     activation = _ACTIVATIONS.get(str(settings.get("activation")))
     return Runnable(

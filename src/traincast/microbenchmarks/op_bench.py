@@ -84,7 +84,9 @@ def op_of(settings: Settings, device: str) -> Callable[[], Any]:
         return lambda: functional.conv2d(image, kernel, stride=sizes["stride"], padding=sizes["pad"])
     if name in ROW_WISE or name in ELEMENTWISE:
         return _on_rows(name, normal, sizes["rows"], sizes["cols"])
-    raise InputError(f"There is no op '{name}' to time: linear, bmm, conv, {', '.join((*ELEMENTWISE, *ROW_WISE))}.")
+    raise InputError(
+        f"There is no op '{name}' to time. Choose from: linear, bmm, conv, {', '.join((*ELEMENTWISE, *ROW_WISE))}."
+    )
 
 
 def _on_rows(name: str, normal: Callable[..., Any], rows: int, columns: int) -> Callable[[], Any]:

@@ -32,7 +32,7 @@ class Population:
         if n < 1:
             raise InputError(f"A benchmark needs at least one row, not {n}.")
         if n > MOST_ROWS:
-            raise InputError(f"A benchmark has at most {MOST_ROWS:,} rows, which take weeks, not {n:,}.")
+            raise InputError(f"A benchmark may have at most {MOST_ROWS:,} rows (these take weeks), not {n:,}.")
         return [
             Task(self.kind, {**drawn, **self.same_in_all, "device": device})
             for drawn in self._distinct(n, seed, device.partition(":")[0])

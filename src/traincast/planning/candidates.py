@@ -58,7 +58,7 @@ class Terms:
         if not 0 <= self.setup_s < np.inf:
             raise InputError(f"The time to start should be at least 0 seconds, not {self.setup_s:g}.")
         if not 0 < self.checkpoint_bytes_per_s < np.inf:
-            raise InputError(f"Checkpoints are written at a rate above 0, not {self.checkpoint_bytes_per_s:g} bytes/s.")
+            raise InputError(f"The checkpoint rate should be above 0, not {self.checkpoint_bytes_per_s:g} bytes/s.")
 
     @property
     def checkpoint_s(self) -> float:

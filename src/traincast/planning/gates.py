@@ -26,10 +26,10 @@ class Gates:
         for name in ("budget_usd", "hours", "memory_fraction"):
             limit = getattr(self, name)
             if limit is not None and not (math.isfinite(limit) and limit > 0):
-                raise InputError(f"The limit {name} is a number above 0, not {limit}.")
+                raise InputError(f"The limit {name} should be a number above 0, not {limit}.")
         if self.memory_fraction is not None and self.memory_fraction > 1:
             raise InputError(
-                f"The limit memory_fraction is a share of the memory, at most 1, not {self.memory_fraction}."
+                f"The limit memory_fraction should be a fraction of the memory, at most 1, not {self.memory_fraction}."
             )
 
     def override(self, other: Gates) -> Gates:
@@ -64,7 +64,7 @@ def _too_much_memory(forecast: Forecast, share: float) -> list[str]:
     usable = forecast.question.device.usable_memory_bytes
     if forecast.peak_memory_bytes <= share * usable:
         return []
-    need, has = show_bytes(forecast.peak_memory_bytes), f"the {show_bytes(usable)} that {forecast.device} has to use"
+    need, has = show_bytes(forecast.peak_memory_bytes), f"the {show_bytes(usable)} usable on {forecast.device}"
     if not forecast.fits:
         return [f"memory: it does not fit, {need} is over {has}."]
     return [f"memory: {need} is over {show_percent(share)} of {has}."]
@@ -80,7 +80,7 @@ def gates_of(text: str, flag: str = "--fail-over") -> Gates:
         if name not in NAMES or not equals:
             close = close_names(name, NAMES) or f" Limits are {', '.join(NAMES)}."
             raise InputError(
-                f"{flag} '{text}': '{part.strip()}' is no limit.{close} Write budget=200,hours=12,memory=90%."
+                f"{flag} '{text}': '{part.strip()}' is not a limit.{close} Write budget=200,hours=12,memory=90%."
             )
         if name in found:
             raise InputError(f"{flag} '{text}': {name} is given twice.")

@@ -30,7 +30,7 @@ class Limits:
                 unit = "seconds" if name == "A deadline" else "US dollars"
                 raise InputError(f"{name} should be above 0, not {value:g} {unit}.")
         if not LEAST_CONFIDENCE <= self.confidence < 1:
-            raise InputError(f"A confidence is from 0.5 to below 1, not {self.confidence:g}.")
+            raise InputError(f"A confidence should be at least 0.5 and below 1, not {self.confidence:g}.")
 
     def time_s(self, usd_per_hour: Floats) -> Floats:
         """What a plan of each price may take at most: money runs out as time does."""

@@ -16,7 +16,7 @@ from traincast.report.small_files import csv_lines, read_text
 
 OWN = "own"  # the provider of machines that no table lists
 _COLUMNS = ("offer", "device", "n_devices", "usd_per_hour", "spot_usd_per_hour", "date", "network", "provider")
-_RIGHT = "columns are offer or device, usd_per_hour and date (2026-11-16), and if you like " + ", ".join(
+_RIGHT = "columns are offer or device, usd_per_hour and date (2026-11-16), and optionally " + ", ".join(
     name for name in _COLUMNS if name not in ("offer", "device", "usd_per_hour", "date")
 )
 
@@ -25,7 +25,7 @@ def read_prices(path: str | Path, *, devices_file: str | Path | None = None) -> 
     """Every line an offer. A price is of the whole machine; a device without a number is a machine of one."""
     found = [_offer(row, where, devices_file) for where, row in _rows(Path(path))]
     if not found:
-        raise FileFormatError(f"'{path}' holds no prices: {_RIGHT}.")
+        raise FileFormatError(f"'{path}' has no prices: {_RIGHT}.")
     names = [offer.name for offer in found]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -50,9 +50,9 @@ def _check_header(header: list[str], path: Path) -> None:
     if unknown:
         raise FileFormatError(f"'{path}' has a column '{unknown[0]}' that is not known: {_RIGHT}.")
     if not {"offer", "device"} & set(header) or not {"usd_per_hour", "spot_usd_per_hour"} & set(header):
-        raise FileFormatError(f"'{path}' is no file of prices: {_RIGHT}.")
+        raise FileFormatError(f"'{path}' is not a price file: {_RIGHT}.")
     if "date" not in header:
-        raise FileFormatError(f"'{path}' has no column date: a price without its day cannot be judged. {_RIGHT}.")
+        raise FileFormatError(f"'{path}' has no column date: a price needs the date when it was looked up. {_RIGHT}.")
 
 
 def _offer(row: Mapping[str, str], where: str, devices_file: str | Path | None) -> Machine:
@@ -63,7 +63,9 @@ def _offer(row: Mapping[str, str], where: str, devices_file: str | Path | None) 
     name = row.get("offer", "")
     known = machine_named(name) if name else None
     if known is None and not row.get("device", ""):
-        raise FileFormatError(f"{where}: no offer is named '{name}'; say its device, and n_devices if it has several.")
+        raise FileFormatError(
+            f"{where}: there is no offer named '{name}'; give its device, and n_devices if it has several."
+        )
     try:
         machine = _own(row, where, devices_file) if known is None else _known(known, row, where, devices_file)
     except InputError as error:

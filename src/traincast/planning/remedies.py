@@ -35,8 +35,8 @@ _MULTIPLES = (2, 4, 8, 16, 32, 64)
 _NEARLY_BEST = 0.97  # of the best speed: a batch beyond is not worth its price
 _CATCH_OF_PRECISION = {
     "tf32": "Products keep 10 bits of mantissa instead of 23: most networks train as before.",
-    "amp-fp16": "Needs a gradient scaler, and accuracy has to be checked.",
-    "amp-bf16": "8 bits of mantissa: accuracy has to be checked; no gradient scaler is needed.",
+    "amp-fp16": "Needs a gradient scaler; check the accuracy.",
+    "amp-bf16": "8 bits of mantissa: check the accuracy; no gradient scaler is needed.",
 }
 _CHECK_ACCURACY = "Accuracy has to be checked."
 _LATER = "A sample waits for all of its batch."
@@ -66,8 +66,8 @@ def larger_batch(before: ForecastWithErrors) -> Found:
             change=f"batch {asked.forecast.batch_size:,} instead of {question.batch_size:,}",
             catch=_LATER
             if question.is_inference
-            else f"1/{times} of the updates per epoch: the learning rate has to follow, and convergence may need more "
-            "epochs.",
+            else f"1/{times} of the updates per epoch: the learning rate has to be adapted, and convergence may need "
+            "more epochs.",
             own_log_sd=DOUBLED_BATCH_LOG_SD * math.sqrt(math.log2(times)),
         )
     ]
@@ -79,7 +79,7 @@ def precision(before: ForecastWithErrors) -> Iterator[WhatIf | LeftOut]:
     own = question.settings.precision
     higher = {"fp32": ("tf32", "amp-fp16", "amp-bf16"), "tf32": ("amp-fp16", "amp-bf16")}.get(own, ())
     if not higher:
-        yield LeftOut("lower precision", f"it runs in {own} already")
+        yield LeftOut("lower precision", f"it already runs in {own}")
     for name in higher:
         lacking = _lacks(question.device, name)
         if lacking:
@@ -112,9 +112,9 @@ def channels_last(before: ForecastWithErrors) -> Found:
     """Images as nhwc, alone."""
     question = before.forecast.question
     if not _may_change_layout(question):
-        reason = "images lie so already" if question.layout == "nhwc" else "there is no convolution to speed up"
+        reason = "images already have this layout" if question.layout == "nhwc" else "the model has no convolutions"
         if not isinstance(question.method, Traincast):
-            reason = f"the method {question.method.name} does not tell layouts apart"
+            reason = f"the method {question.method.name} does not distinguish layouts"
         return [LeftOut("channels-last", reason)]
     asked = ask(_channels_last(question))
     catch = "Every op has to keep the layout: one that does not copies its input."
@@ -126,7 +126,7 @@ def compiling(before: ForecastWithErrors) -> Found:
     """torch.compile."""
     question = before.forecast.question
     if question.compiled:
-        return [LeftOut("torch.compile", "it is compiled already")]
+        return [LeftOut("torch.compile", "the model is already compiled")]
     catch = (
         "The first steps take minutes, and changing shapes compile anew; such gains were measured in inference only."
     )
@@ -142,9 +142,13 @@ def fused_optimizer(before: ForecastWithErrors) -> Found:
     if question.is_inference:
         return [LeftOut(name, "inference updates no weights")]
     if optimizer not in _FUSED:
-        return [LeftOut(name, f"{optimizer} is one pass over the weights already, or PyTorch has it in no other form")]
+        return [
+            LeftOut(
+                name, f"{optimizer} already makes a single pass over the weights, or PyTorch has no fused form of it"
+            )
+        ]
     if question.device.kind == "cpu" or question.split != WHOLE:
-        return [LeftOut(name, "it is told for whole models on GPUs only")]
+        return [LeftOut(name, "it is estimated for whole models on GPUs only")]
     known = _with_fused_update(question)
     if not known.times.is_covered.all():
         return [LeftOut(name, f"the method {question.method.name} has no figure for it")]
@@ -159,12 +163,12 @@ def checkpointing(before: ForecastWithErrors) -> Found:
     if question.is_inference:
         return [LeftOut(name, "inference keeps no activations")]
     if question.graph.op_recomputed.any():
-        return [LeftOut(name, "the model does it already")]
+        return [LeftOut(name, "the model already does it")]
     if question.split != WHOLE:
-        return [LeftOut(name, "it is told for whole models only")]
+        return [LeftOut(name, "it is estimated for whole models only")]
     saved = saved_bytes(question)
     if not saved:
-        return [LeftOut(name, "its memory is not filled by activations")]
+        return [LeftOut(name, "activations do not dominate its memory")]
     own = before.forecast
     spare_s = min(own.input_wait_s, own.forward_s)  # while the loader is waited for, more work costs nothing
     waited = replace(own, backward_s=own.backward_s + own.forward_s, input_wait_s=own.input_wait_s - spare_s)
@@ -176,7 +180,7 @@ def checkpointing(before: ForecastWithErrors) -> Found:
         name=name,
         change="the forward pass runs twice",
         catch=_fitting(needed, question, already=own.fits)
-        + "Reckoned from lifetimes and the forward pass, for the best of some even cuts.",
+        + "Estimated from tensor lifetimes and the forward pass, for the best of several even partitions.",
     )
     return [replace(found, peak_memory_bytes=needed, is_reckoned=True)]
 
@@ -186,12 +190,12 @@ def more_loader_workers(before: ForecastWithErrors) -> Found:
     question, name = before.forecast.question, "more loader workers"
     rate = question.input_samples_per_s
     if rate is None:
-        return [LeftOut(name, "the loader is assumed to keep up, as its rate was not given")]
+        return [LeftOut(name, "the loader is assumed to keep up, because its rate is unknown")]
     if not before.forecast.input_wait_s:
         return [LeftOut(name, f"the loader keeps up at {rate:,.0f} samples per second")]
     asked = ask(replace(question, input_samples_per_s=2 * rate))
     change = f"{2 * rate:,.0f} samples per second instead of {rate:,.0f}"
-    catch = "Twice the workers deliver twice as much only while there are cores, and the disk follows."
+    catch = "Twice the workers deliver twice as much only while there are spare cores and the disk keeps up."
     return [_what_if(before, asked, name=name, change=change, catch=catch)]
 
 
@@ -200,7 +204,9 @@ def faster_link(before: ForecastWithErrors) -> Iterator[WhatIf | LeftOut]:
     question, name = before.forecast.question, "faster link"
     cluster = question.cluster
     if cluster is None or cluster.n_devices == 1 or question.is_inference:
-        yield LeftOut(name, "inference sends nothing" if question.is_inference else "one device sends nothing")
+        yield LeftOut(
+            name, "inference sends nothing" if question.is_inference else "a single device does not communicate"
+        )
         return
     if cluster.placement[0] > 1:
         changed = replace(cluster, inside=_doubled(cluster.inside))

@@ -23,7 +23,7 @@ def make_plan(run: Run, space: Space, length: Length, terms: Terms, limits: Limi
         raise InputError(_fits_nowhere(run, space))
     found = candidates(steps, space, length, terms, limits, run.input_samples_per_s)
     if not len(found):
-        raise InputError("None of the offers has a price of the kind asked for.")
+        raise InputError("None of the offers has a price of the requested kind.")
     made = _Maker(run, space, steps, found, length, terms)
     is_kept = found.probability >= limits.confidence
     best = cheapest(found.total_s, found.cost_usd, is_kept)
@@ -90,7 +90,7 @@ def _check_interruptions(space: Space, terms: Terms) -> None:
     for offer in space.offers if terms.with_spot else ():
         if offer.spot_usd_per_hour is not None and offer.provider not in terms.per_day:
             raise InputError(
-                f"How often '{offer.provider}' takes back spot machines such as '{offer.name}' is not known: give "
+                f"How often '{offer.provider}' reclaims spot machines such as '{offer.name}' is not known: give "
                 "interruptions_per_day."
             )
 

@@ -50,7 +50,7 @@ def _size(gap: Gap) -> str:
     )
     ratio = measured_s / predicted_s
     if abs(ratio - 1) < _CLOSE:
-        return f"{told}: they agree within {100 * _CLOSE:.0f} %."
+        return f"{told}: they agree to within {100 * _CLOSE:.0f} %."
     inside = "inside" if low <= measured_s <= high else "outside"
     return f"{told}: {ratio:.2f} times as long, {inside} that interval."
 
@@ -99,10 +99,10 @@ def _rate_sentence(gap: Gap) -> list[str]:
     reached = rate / device.peak_flop_per_s(question.settings.precision)
     if device.prices:  # its peak is what large products reached, which windows with fewer products may exceed
         return [
-            f"Its products and convolutions reached {show_flop_per_s(rate)}, {100 * reached:.0f} % of what large "
-            f"products did when {device.name} was calibrated."
+            f"Its matrix products and convolutions reached {show_flop_per_s(rate)}, {100 * reached:.0f} % of what "
+            f"large matrix products reached when {device.name} was calibrated."
         ]
-    told = f"Its products and convolutions reached {show_flop_per_s(rate)}, {100 * reached:.0f} % of the peak"
+    told = f"Its matrix products and convolutions reached {show_flop_per_s(rate)}, {100 * reached:.0f} % of the peak"
     if reached > _MOST_POSSIBLE:
         return [f"{told} of {device.name}, which is impossible: was it another model, batch, precision or device?"]
     return [f"{told} listed for {device.name}."]

@@ -87,4 +87,4 @@ def _helps(one: WhatIf, before: Forecast) -> bool:
 
 def _no_help(one: WhatIf) -> str:
     slower = 1 / one.gain.speedup - 1
-    return f"by itself it would be {100 * slower:.0f} % slower" if slower > LEAST_GAIN else "it would change nothing"
+    return f"on its own it would be {100 * slower:.0f} % slower" if slower > LEAST_GAIN else "it would change nothing"

@@ -52,7 +52,7 @@ class Grid:
         for name in _AXES:
             values = getattr(self, name)
             if not values or len(set(values)) < len(values):
-                raise InputError(f"A grid has at least one of its {name}, each once, not {list(values)}.")
+                raise InputError(f"A grid needs at least one of its {name}, each only once, not {list(values)}.")
         if Path(self.data).expanduser().exists():
             object.__setattr__(self, "data", str(Path(self.data).expanduser().resolve()))
 

@@ -31,7 +31,7 @@ def check_settings(path: Path, wanted: Mapping[str, Any]) -> None:
     folder = path.parent
     if not path.exists():
         if folder.is_dir() and _things_in(folder):
-            raise InputError(f"'{folder}' holds other things already: give an empty or a new folder.")
+            raise InputError(f"'{folder}' is not empty: give an empty or a new folder.")
         return
     try:
         known = parse_json(path.read_text(encoding="utf-8"))
@@ -43,9 +43,7 @@ def check_settings(path: Path, wanted: Mapping[str, Any]) -> None:
         if known.get(name) != value:
             both = f"{name} {known.get(name)}, not {value}"
             is_short = len(both) <= 2 * _LONGEST_VALUE
-            raise InputError(
-                f"'{folder}' holds runs with {both if is_short else f'other {name}'}: give another folder."
-            )
+            raise InputError(f"'{folder}' has runs with {both if is_short else f'other {name}'}: give another folder.")
 
 
 def release_settings(path: Path) -> None:

@@ -27,7 +27,7 @@ def build_model(name: str, n_classes: int, *, seed: int | None = None) -> nn.Mod
     """
     if name not in MODELS:
         raise UnknownModelError(
-            f"There is no recipe for a model '{name}'.{close_names(name, MODELS)} These can be trained: "
+            f"There is no recipe for the model '{name}'.{close_names(name, MODELS)} These can be trained: "
             f"{', '.join(MODELS)}."
         )
     with torch.random.fork_rng(devices=[]):

@@ -31,7 +31,7 @@ def passes_over(n_images: int, n_samples: int, *, seed: int) -> Tensor:
     (`TrainSettings.n_samples`), so that none is left out.
     """
     if not n_images:
-        raise InputError("There is nothing to train on: no image was chosen.")
+        raise InputError("No image was selected to train on.")
     n_whole, n_rest = divmod(max(n_samples, n_images), n_images)
     order = torch.randperm(n_images, generator=torch.Generator().manual_seed(seed))
     return torch.cat([torch.arange(n_images).repeat(n_whole), order[:n_rest]])

@@ -64,7 +64,7 @@ def step_of_record(record: Record, *, source: str) -> MeasuredStep:
         raise _no_step(record, record.error or "it has no 'step_s'")
     phases, notes = _phases(values, usual), []
     if kind == EPOCH:
-        notes.append("It is the mean batch of an epoch, with what the loop waited for data.")
+        notes.append("This is the mean batch of an epoch, including the time spent waiting for data.")
     elif kind == PROCESSES:
         phases = _apart(phases, _seconds(values.get("exposed_s")) or 0.0)
     return MeasuredStep(
@@ -92,14 +92,14 @@ def _work(record: Record) -> Work | None:
         for kinds in given.values()
     )
     if not is_table:
-        raise _no_step(record, "its 'work_s' is no table of seconds by phase and kind of work")
+        raise _no_step(record, "its 'work_s' is not a table of seconds by phase and kind of work")
     return given
 
 
 def _texts(record: Record, name: str) -> tuple[str, ...]:
     given = record.values.get(name, ())
     if not isinstance(given, list | tuple):
-        raise _no_step(record, f"its '{name}' are no list of sentences")
+        raise _no_step(record, f"its '{name}' is not a list of sentences")
     return tuple(str(text) for text in given)
 
 

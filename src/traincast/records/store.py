@@ -151,7 +151,7 @@ class Store:
         return found
 
     def _damaged(self, where: str) -> FileFormatError:
-        return FileFormatError(f"Store '{self.path}' is damaged: {where} is not what traincast wrote.")
+        return FileFormatError(f"Store '{self.path}' is damaged: {where} was not written by traincast.")
 
     def _environment(self, content: str) -> Environment:
         try:

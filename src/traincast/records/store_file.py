@@ -50,7 +50,7 @@ def connect(path: Path, *, create: bool) -> sqlite3.Connection:
         try:
             if not _is_ours(connection, path):
                 if not create:
-                    raise FileFormatError(f"Store '{path}' is empty: it is no store of measurements.")
+                    raise FileFormatError(f"Store '{path}' is empty and not a store of measurements.")
                 _make(connection, path)
             _use_wal(connection)
             connection.execute("PRAGMA synchronous = FULL")
@@ -87,11 +87,9 @@ def one_sentence(path: Path) -> Iterator[None]:
 def _explained(error: sqlite3.Error, path: Path) -> Exception:
     text = str(error)
     if "not a database" in text:
-        return FileFormatError(f"'{path}' is not a SQLite database, and so no store of measurements.")
+        return FileFormatError(f"'{path}' is not a SQLite database, so it is not a store of measurements.")
     if "malformed" in text:
-        return FileFormatError(
-            f"Store '{path}' is damaged: SQLite calls it '{text}'. Go back to a copy, or start anew."
-        )
+        return FileFormatError(f"Store '{path}' is damaged: SQLite calls it '{text}'. Restore a copy, or start over.")
     if "full" in text:
         return StoreError(
             f"The disk of store '{path}' is full. What was stored before is safe: make room and run the command again."
@@ -101,7 +99,9 @@ def _explained(error: sqlite3.Error, path: Path) -> Exception:
             f"Store '{path}' has been held by another program for {BUSY_S:g} s; try again when it is done."
         )
     if "readonly" in text or "unable to open" in text:
-        return StoreError(f"Store '{path}' cannot be written here ({text}): copy it to a folder that you may write to.")
+        return StoreError(
+            f"Store '{path}' cannot be written here ({text}): copy it to a folder where you have write permission."
+        )
     if isinstance(error, sqlite3.OperationalError):
         return StoreError(f"Store '{path}' cannot be used now: {text}.")
     return error
@@ -113,7 +113,7 @@ def check_store(path: Path) -> None:
     if path.exists() and path.stat().st_size:
         connect(path, create=False).close()
     if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise StoreError(f"Store '{path}' cannot be written: choose a folder that you may write to.")
+        raise StoreError(f"Store '{path}' cannot be written: choose a folder where you have write permission.")
 
 
 def _check_place(path: Path, *, create: bool) -> None:
@@ -121,7 +121,7 @@ def _check_place(path: Path, *, create: bool) -> None:
         if path.is_dir():
             raise InputError(f"Store '{path}' is a folder; name a file such as '{path / 'measured.db'}'.")
         if path.exists() and not path.is_file():
-            raise InputError(f"Store '{path}' is no plain file.")
+            raise InputError(f"Store '{path}' is not a regular file.")
         if not path.exists() and not create:
             raise InputError(f"There is no store '{path}'; 'traincast bench' makes one.")
         if not path.parent.is_dir():
@@ -139,7 +139,7 @@ def _is_ours(connection: sqlite3.Connection, path: Path) -> bool:
     if (application, version, n_tables) == (0, 0, 0):
         return False
     if application != APPLICATION_ID:
-        raise FileFormatError(f"'{path}' is a SQLite database of another program, and no store of measurements.")
+        raise FileFormatError(f"'{path}' is a SQLite database of another program, not a store of measurements.")
     if version != VERSION:
         raise FileFormatError(
             f"Store '{path}' has version {version}, and this traincast reads version {VERSION}: "

@@ -72,7 +72,7 @@ class Application:
         """Seconds of each epoch on a placement. With batch None each epoch takes its fastest batch size."""
         measured = self.steps.get(kind)
         if measured is None:
-            raise InputError(f"'{self.name}' was not measured on {kind}, only on {', '.join(self.steps)}.")
+            raise InputError(f"'{self.name}' has no measurements on {kind}, only on {', '.join(self.steps)}.")
         tried = self._batches(sum(shape), batch)
         step_s, sync_s = measured.step_and_sync_s(shape, tried.local)
         update_s = step_s + (step_s - sync_s) * tried.n_extra

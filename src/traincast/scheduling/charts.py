@@ -40,13 +40,13 @@ def gantt_chart(schedule: Schedule) -> Chart:
 
 def _free_lanes(busy_until_s: Sequence[float], since_s: float, n: int) -> list[int]:
     free = [lane for lane, until in enumerate(busy_until_s) if until <= since_s + 1e-6]
-    assert len(free) >= n, "a device was given twice"
+    assert len(free) >= n, "a device was assigned twice"
     return free[:n]
 
 
 def queue_chart(schedules: Sequence[Schedule]) -> Chart:
-    """Jobs that wait, over time."""
-    return _over_time(schedules, "Jobs that wait", "n_waiting", "jobs")
+    """Waiting jobs, over time."""
+    return _over_time(schedules, "Waiting jobs", "n_waiting", "jobs")
 
 
 def devices_chart(schedules: Sequence[Schedule]) -> Chart:

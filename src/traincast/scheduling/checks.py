@@ -29,7 +29,8 @@ def check_jobs(jobs: Sequence[Job], machines: Machines, speeds: Speeds, *, adapt
         most = max(n for kind, n in there.items() if profile.kinds is None or kind in profile.kinds)
         if job.n_devices > most:
             raise InputError(
-                f"Job '{job.name}' asks for {job.n_devices} devices, and '{machines.name}' has {most} that it can use."
+                f"Job '{job.name}' asks for {job.n_devices} devices, but '{machines.name}' has only {most} "
+                "that it can use."
             )
 
 
@@ -65,7 +66,7 @@ def check_start(live: Live, job: int, decision: Decision, policy: str) -> None:
 
 def _what_is_wrong(live: Live, job: int, placement: Sequence[tuple[int, int]], n_servers: int) -> str:
     if job not in live.active:
-        return "it is not one of those that wait or run"
+        return "it is neither waiting nor running"
     nodes = [node for node, _ in placement]
     n_places = sum(n for _, n in placement)
     if not nodes or len(set(nodes)) < len(nodes) or not all(0 <= node < len(live.free) for node in nodes):
@@ -74,7 +75,7 @@ def _what_is_wrong(live: Live, job: int, placement: Sequence[tuple[int, int]], n
         return "that is not free"
     kinds = {live.machines.kinds[node] for node in nodes}
     if len(kinds) > 1 or not kinds <= set(live.kinds(job)):
-        return f"it runs on one type of device at a time, of {' or '.join(live.kinds(job))}"
+        return f"it runs on one type of device at a time: {' or '.join(live.kinds(job))}"
     if n_places < live.n_least(job) or not 0 <= n_servers < n_places:
         return f"it needs at least {live.n_least(job)} devices, and with {n_servers} servers a worker too"
     return ""

@@ -76,8 +76,8 @@ def compare(
         raise InputError(f"The number of seeds should be a whole number from 1, not {n_seeds!r}.")
     if n_seeds > 1 and not _is_random(jobs, policies, rules):
         raise InputError(
-            f"{n_seeds} seeds would give {n_seeds} times the same: nothing is random without failures and errors of "
-            "forecasts."
+            f"{n_seeds} seeds would give the same result {n_seeds} times: without failures and forecast errors "
+            "nothing is random."
         )
     speeds = Speeds(machines)
     outcomes = []

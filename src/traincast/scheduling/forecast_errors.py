@@ -30,7 +30,9 @@ class ForecastErrors:
         sigmas = np.asarray(self.work_sigmas, dtype=float)
         for what, wrong in (("work", sigmas[~((sigmas >= 0) & (sigmas < np.inf))]), ("speed", self._wrong_speed())):
             if len(wrong):
-                raise InputError(f"An error of forecast {what} is a standard deviation, 0 or more, not {wrong[0]:g}.")
+                raise InputError(
+                    f"The error of forecast {what} is a standard deviation and should be at least 0, not {wrong[0]:g}."
+                )
         draws = np.random.default_rng((self.seed, 0)).normal(0.0, 1.0, len(sigmas))
         object.__setattr__(self, "_work", np.exp(sigmas * draws))
 

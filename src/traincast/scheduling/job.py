@@ -31,9 +31,11 @@ class Job:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
-            raise InputError(f"A job is named by a text, not by {self.name!r}.")
+            raise InputError(f"A job's name should be text, not {self.name!r}.")
         if not (is_number(self.submit_s) and self.submit_s >= 0):
-            raise InputError(f"Job '{self.name}' is submitted at {told(self.submit_s)} s: it should be 0 or later.")
+            raise InputError(
+                f"Job '{self.name}' has a submission time of {told(self.submit_s)} s: it should be 0 or later."
+            )
         least = getattr(self.profile, "min_devices", None)
         if not is_whole(least):
             raise InputError(f"Job '{self.name}' has the profile {self.profile!r}: plain_profile() makes one.")

@@ -59,16 +59,16 @@ def read_jobs(
     path = Path(path)
     columns, rows = read_rows(path)
     if not rows:
-        raise FileFormatError(f"'{path}' holds no jobs.")
+        raise FileFormatError(f"'{path}' has no jobs.")
     form = form_of(path, columns, _FORMS)
     if form is _TRAINING:
         chosen = _chosen(path, rows, workload)
         check_names("job", chosen)
         return _trainings(chosen, applications)
     if workload is not None:
-        raise InputError(f"'{path}' holds one list of jobs: there is no workload {workload} to choose.")
+        raise InputError(f"'{path}' has a single list of jobs, so there is no workload {workload} to choose.")
     if applications is not None:
-        raise InputError(f"'{path}' names no applications: measured tables are of no use to it.")
+        raise InputError(f"'{path}' names no applications, so it cannot use measured tables.")
     if form is _TRACE:
         return _trace(rows)
     check_names("name", rows)
@@ -77,7 +77,7 @@ def read_jobs(
     if form is _PLAIN:
         return _plain(rows)
     if forecast is None:
-        raise InputError(f"'{path}' holds trainings that have to be forecast, and nothing here can.")
+        raise InputError(f"'{path}' has training runs that need a forecast, which is not available here.")
     return _forecasts(rows, forecast)
 
 
@@ -88,9 +88,9 @@ def _chosen(path: Path, rows: list[Row], workload: str | None) -> list[Row]:
     wanted = names[0] if workload is None and len(names) == 1 else workload
     fitting = [name for name in names if name == wanted] or [name for name in names if name.endswith(f"/{wanted}")]
     if not fitting or wanted is None:
-        raise InputError(f"'{path}' holds the workloads {', '.join(names)}: choose one of them, not {workload}.")
+        raise InputError(f"'{path}' has the workloads {', '.join(names)}: choose one of them, not {workload}.")
     if len(fitting) > 1:
-        raise InputError(f"'{path}' holds several workloads {workload}: {', '.join(fitting)}. Choose one of them.")
+        raise InputError(f"'{path}' has several workloads {workload}: {', '.join(fitting)}. Choose one of them.")
     return [row for row, name in zip(rows, group, strict=True) if name == fitting[0]]
 
 
@@ -167,7 +167,7 @@ def _three(row: Row) -> tuple[float, float, float]:
 
 def _trainings(rows: list[Row], applications: Mapping[str, Application] | None) -> list[Job]:
     if applications is None:
-        raise InputError(f"'{rows[0].path}' names applications: their measured tables are needed (--tables FOLDER).")
+        raise InputError(f"'{rows[0].path}' names applications: give the folder of their measured tables, too.")
     profiles: dict[object, TrainingProfile] = {}
     jobs: list[Job] = []
     for row in rows:

@@ -60,7 +60,7 @@ class Row:
         except ValueError:
             raise self.wrong(f"{column} is '{self.text(column)}', not numbers with spaces between them") from None
         if not all(math.isfinite(number) for number in found):
-            raise self.wrong(f"{column} holds a number that is not finite")
+            raise self.wrong(f"{column} has a number that is not finite")
         return found
 
     def whole(self, column: str) -> int:
@@ -83,8 +83,8 @@ class Row:
             raise self.wrong(f"{column} is {submit_s:g}: it should be 0 or later")
         if before and submit_s < before[-1].submit_s:
             raise self.wrong(
-                f"{column} is {submit_s:g}, earlier than the line before ({before[-1].submit_s:g}): "
-                "jobs should stand in the order of submission"
+                f"{column} is {submit_s:g}, earlier than the line before ({before[-1].submit_s:g}): jobs should "
+                "be in the order of submission"
             )
         return submit_s
 
@@ -94,7 +94,7 @@ class Row:
         try:
             moment = datetime.fromisoformat(text)
         except ValueError:
-            raise self.wrong(f"'{text}' is no time such as 2017-10-09 07:01:55") from None
+            raise self.wrong(f"'{text}' is not a time such as 2017-10-09 07:01:55") from None
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
     @property

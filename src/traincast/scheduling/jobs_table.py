@@ -40,7 +40,7 @@ class Form:
             if column in known or (self.is_foreign and not near):
                 continue
             meant = f"did you mean '{near}'?" if near else f"known here are {', '.join(known)}."
-            raise FileFormatError(f"'{path}' has a column '{column}' that means nothing for such jobs: {meant}")
+            raise FileFormatError(f"'{path}' has a column '{column}' that does not apply to such jobs: {meant}")
 
 
 def read_rows(path: Path) -> tuple[Sequence[str], list[Row]]:
@@ -58,7 +58,7 @@ def read_rows(path: Path) -> tuple[Sequence[str], list[Row]]:
     except (csv.Error, EOFError, zlib.error) as error:
         raise FileFormatError(f"'{path}' is not a CSV file: {error}.") from None
     if len(rows) > _MOST_ROWS:
-        raise FileFormatError(f"'{path}' holds more than {_MOST_ROWS:,} rows: cut it into parts.")
+        raise FileFormatError(f"'{path}' has more than {_MOST_ROWS:,} rows: cut it into parts.")
     twice = next((name for name in columns if columns.count(name) > 1), None)
     if twice is not None:
         raise FileFormatError(f"'{path}' has two columns '{twice}'.")
@@ -79,7 +79,7 @@ def form_of(path: Path, columns: Sequence[str], forms: Sequence[Form]) -> Form:
         name, near = misspelt[0]
         raise FileFormatError(f"'{path}' has no column '{name}': its column '{near}' should be named so.")
     needed = "; or ".join(", ".join(form.needed) for form in reversed(forms))
-    raise FileFormatError(f"'{path}' has the columns {', '.join(columns) or 'none'}, and jobs need {needed}.")
+    raise FileFormatError(f"'{path}' has the columns {', '.join(columns) or 'none'}, but jobs need {needed}.")
 
 
 def check_names(column: str, rows: Sequence[Row]) -> None:

@@ -26,9 +26,9 @@ class Machines:
 
     def __post_init__(self) -> None:
         if self.links and len(self.links) != len(self.devices):
-            raise InputError(f"'{self.name}' has {len(self.devices)} nodes and {len(self.links)} links of them.")
+            raise InputError(f"'{self.name}' has {len(self.devices)} nodes but {len(self.links)} links.")
         if len(self.devices) != len(self.kinds):
-            raise InputError(f"'{self.name}' has {len(self.devices)} nodes and {len(self.kinds)} types of them.")
+            raise InputError(f"'{self.name}' has {len(self.devices)} nodes but {len(self.kinds)} types.")
         if not self.devices or min(self.devices) < 1:
             raise InputError(f"'{self.name}' has a node without devices: each needs at least 1.")
         object.__setattr__(self, "types", tuple(dict.fromkeys(self.kinds)))
@@ -82,13 +82,13 @@ def find_machines(text: str) -> Machines:
         place = read_place(part)
         if place.parts or len(place.counts) > 2 or not place.name[:1].isalpha() or len(place.name.split()) > 1:
             raise InputError(
-                f"'{text}' is no cluster: write nodes x devices x type, as in 16x4xT4, and + between several types."
+                f"'{text}' is not a cluster: write nodes x devices x type, as in 16x4xT4, and + between several types."
             )
         if place.link is not None:
             find_link(place.link)  # raises for what is none, though plain jobs do not ask for its speed
         nodes, each = ("1", "1", *place.counts)[-2:]
         n_nodes = whole_number(nodes, "nodes", text)
-        devices += [whole_number(each, "devices a node", text)] * n_nodes
+        devices += [whole_number(each, "devices per node", text)] * n_nodes
         links += [place.link or ""] * n_nodes
         kinds += [place.name] * n_nodes
     return Machines(devices=tuple(devices), kinds=tuple(kinds), links=tuple(links), name=text)

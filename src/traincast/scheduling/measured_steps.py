@@ -95,8 +95,8 @@ class MeasuredSteps:
         n_devices = sum(shape)
         if not shape or n_devices > self.max_devices or max(shape) > self.node_size:
             raise InputError(
-                f"it was measured on up to {self.max_devices} devices and {self.node_size} a node: "
-                f"a placement of {'+'.join(map(str, shape)) or 0} is outside its table."
+                f"it was measured on up to {self.max_devices} devices and {self.node_size} per node: a placement "
+                f"of {'+'.join(map(str, shape)) or 0} is outside its table."
             )
         sizes = sorted(self.by_count)
         n_nodes = min(len(shape), sizes[-1])

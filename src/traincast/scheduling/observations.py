@@ -68,7 +68,7 @@ def servers_profile(state: State, job: int) -> ServersProfile:
     profile = state.jobs[job].profile
     if not isinstance(profile, ServersProfile):
         raise InputError(
-            f"'optimus-online' schedules trainings with parameter servers, and job '{state.jobs[job].name}' is none: "
-            "'optimus' schedules the others."
+            f"'optimus-online' schedules trainings with parameter servers, but job '{state.jobs[job].name}' has "
+            "none: use 'optimus'."
         )
     return profile

@@ -88,7 +88,7 @@ def _take(free: list[int], n_devices: int, nodes: Sequence[int], choose: Choose)
     while missing:
         node = choose(free, missing, nodes)
         n = min(free[node], missing)
-        assert n > 0, "a policy gave out more devices than there are"
+        assert n > 0, "a policy assigned more devices than there are"
         taken.append((node, n))
         free[node] -= n
         missing -= n
@@ -100,7 +100,7 @@ def evenly_on_fewest(free: list[int], n_places: int, nodes: Sequence[int]) -> Pl
     order = sorted(nodes, key=lambda node: -free[node])
     n_nodes, held = 0, 0
     while held < n_places:
-        assert n_nodes < len(order), "a policy gave out more devices than there are"
+        assert n_nodes < len(order), "a policy assigned more devices than there are"
         held += free[order[n_nodes]]
         n_nodes += 1
     taken = []
@@ -119,7 +119,7 @@ def only_kind(state: State, policy: str) -> str:
     kinds = state.machines.types
     if len(kinds) > 1:
         raise InputError(
-            f"'{policy}' divides devices of one type, and '{state.machines.name}' has {len(kinds)}: 'gavel', 'fifo', "
-            "'srtf', 'tiresias' and 'drf' know several."
+            f"'{policy}' schedules devices of a single type, but '{state.machines.name}' has {len(kinds)}: "
+            "'gavel', 'fifo', 'srtf', 'tiresias' and 'drf' support several."
         )
     return kinds[0]

@@ -47,7 +47,9 @@ class Rules:
             raise InputError(f"The interval between decisions should be 0 s or more, not {told(self.interval_s)}.")
         for what, sigma in (("work", self.work_sigma), ("speed", self.speed_sigma)):
             if not (is_number(sigma) and sigma >= 0):
-                raise InputError(f"An error of forecast {what} is a standard deviation, 0 or more, not {told(sigma)}.")
+                raise InputError(
+                    f"The error of forecast {what} is a standard deviation and should be at least 0, not {told(sigma)}."
+                )
 
 
 @dataclass(slots=True)

@@ -32,5 +32,7 @@ def jobs_in(given: object, kind: type[One]) -> list[One]:
     listed = list(given) if isinstance(given, Iterable) else None
     found = [job for job in listed or () if isinstance(job, kind)]
     if listed is None or len(found) < len(listed):
-        raise InputError(f"Jobs are {kind.__name__} objects in a list, or the path of a CSV file, not {given!r:.80}.")
+        raise InputError(
+            f"Jobs should be a list of {kind.__name__} objects or the path of a CSV file, not {given!r:.80}."
+        )
     return found

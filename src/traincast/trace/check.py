@@ -83,7 +83,7 @@ def _are_sizes(values: Ints) -> bool:
 
 
 def _are_strides(graph: Graph) -> bool:
-    """One a dimension, or none at all."""
+    """One a dimension, or none."""
     n_strides = np.diff(graph.stride_start)
     has_all = bool(np.all((n_strides == 0) | (n_strides == np.diff(graph.dim_start))))
     return has_all and len(graph.stride_slope) == len(graph.stride_base)

@@ -41,13 +41,13 @@ def _machine(found: Calibration) -> Table:
     if price_s:
         forward_s, backward_s = price_s["call.forward"] + price_s["call.module"], price_s["call.backward"]
         rows.insert(
-            -1, ("a call of an op, forward and backward", f"{show_duration(forward_s)}, {show_duration(backward_s)}")
+            -1, ("one op call, forward and backward", f"{show_duration(forward_s)}, {show_duration(backward_s)}")
         )
     if device.link_bytes_per_s is not None:
-        link = f"{show_bytes_per_s(device.link_bytes_per_s)}, {show_duration(device.link_latency_s or 0.0)} a message"
+        link = f"{show_bytes_per_s(device.link_bytes_per_s)}, {show_duration(device.link_latency_s or 0.0)} per message"
         rows.insert(-1, ("link between processes", link))
     if device.waiting_fraction is not None:
-        rows.insert(-1, ("lost to the other processes", f"{show_percent(device.waiting_fraction)} of a step"))
+        rows.insert(-1, ("lost to other processes", f"{show_percent(device.waiting_fraction)} of a step"))
     if found.mean_error is not None:
         told = f"{show_percent(found.mean_error)} off on average"
         rows.insert(-1, ("benchmarks, each predicted from the others", told))
@@ -62,7 +62,7 @@ def _rates(found: Calibration) -> Table:
         if kind in _CALLS:
             rows.append((work, show_duration(price_s) + " each"))
         else:
-            rows.append((work, show_count(1.0 / price_s, _UNITS[kind]) if price_s else "hidden behind other work"))
+            rows.append((work, show_count(1.0 / price_s, _UNITS[kind]) if price_s else "overlapped with other work"))
     columns = columns_of("work as name, rate")
     return Table(title="Rates", columns=columns, rows=tuple(rows))
 
@@ -79,7 +79,7 @@ def _chart(found: Calibration, kind: str, what: str, show: Show) -> Chart:
         work.removeprefix(kind): 1 / price for work, price in found.device.prices if work.startswith(kind) and price
     }
     return Chart(
-        title=f"What {found.device.name} does in a second: {what}",
+        title=f"What {found.device.name} does per second: {what}",
         kind="bar",
         x_label="work",
         y_label="rate",
@@ -92,7 +92,7 @@ def _notes(found: Calibration) -> tuple[str, ...]:
     notes = [found.device.notes]
     if found.path is not None:
         notes += [
-            f"From now on --on {found.on} means this profile; calibrate again after a change of torch or of threads.",
+            f"'{found.on}' now names this profile; calibrate again after changing torch or the number of threads.",
             f"Kept in {found.path}.",
         ]
     notes += [f"Warning: {warning} Calibrate again when nothing else runs." for warning in found.warnings]

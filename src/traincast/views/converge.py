@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 _MOST_DOTS = 400
 _N_PLACES = 160
 _WAYS = {  # families of curves
-    "auto": "the run goes on with the same data, batch and settings. p10 to p90 hold the curves that its points allow "
-    "and how far other runs went from such curves.",
-    "like": "it goes on as the runs that it is likened to went; p10 to p90 hold how these differ.",
-    "optimus": "it goes on along Optimus' law, 1/(b0 k + b1) + b2; p10 to p90 hold how well its points fix that.",
+    "auto": "the run continues with the same data, batch and settings. p10-p90 covers the curves that fit its "
+    "points and how far other runs deviated from such curves.",
+    "like": "it continues like the runs it is compared with; p10-p90 covers how these differ.",
+    "optimus": "it follows Optimus' law, 1/(b0 k + b1) + b2; p10-p90 covers how well its points determine it.",
 }
 _WIDE = 4.0  # times: a curve that has fallen further is read on a logarithmic axis
 
@@ -186,6 +186,6 @@ def _notes(run: Status, name: str) -> list[str]:
     if run.speed is not None:
         notes.append(f"{one_of(run.unit)} takes {show_duration(run.speed.step_s)} by {run.speed.source}.")
     if run.pace is not None and run.pace.n_pauses:
-        notes.append(f"{show_duration(run.pace.downtime_s)} of standing still are not in that.")
+        notes.append(f"{show_duration(run.pace.downtime_s)} of idle time are not included.")
     told = [*notes, *run.warnings, *run.remarks, *_assumed(run)]
     return [f"{name}: {note}" if name else f"{note[0].upper()}{note[1:]}" for note in told]

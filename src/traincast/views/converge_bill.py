@@ -40,7 +40,7 @@ def bill_table(run: Status, name: str) -> Table | None:
         rows.append(_row("cost", predicted_usd, run.spent_usd, show_usd))
     headers = ("", "predicted", "measured", "predicted/measured")
     kept = [0, 2] if run.expected_step_s is None else [0, 1, 2, 3]
-    title = "Its bill" if run.is_over else "So far"
+    title = "Its cost" if run.is_over else "So far"
     return Table(
         title=f"{name}: {title[0].lower()}{title[1:]}" if name else title,
         columns=tuple(Column(key=headers[place] or "what", header=headers[place]) for place in kept),

@@ -66,7 +66,7 @@ class Worker:
         except (ArithmeticError, ValueError, IndexError, KeyError, TypeError) as error:
             if not model and not log:
                 raise  # nobody's upload: a bug of ours, which ends this process
-            return PROBLEM, _sentence(f"The upload describes no step that can be worked out ({error}).")
+            return PROBLEM, _sentence(f"The upload does not describe a step that can be forecast ({error}).")
         if len(content) > self._answer_bytes:
             most = f"{self._answer_bytes // 2**20} MiB"
             return PROBLEM, f"The answer is larger than {most}, the most that is sent.".encode()

@@ -132,7 +132,7 @@ def answer_plan(asked: Any, given: Given) -> bytes:
         n_epochs = options.pop("n_epochs")
         options |= {"curve": given.log, "target_accuracy": accuracy}
         if n_epochs != 1:
-            told = (*told, f"The target takes the place of the {n_epochs:,} epochs.")
+            told = (*told, f"The target replaces the {n_epochs:,} epochs.")
     found = plan(given.trace, **options)
     return shown(document_of(found), found.to_dict(), told=told)
 
@@ -140,7 +140,8 @@ def answer_plan(asked: Any, given: Given) -> bytes:
 def _not_to(asked: Any, aim: Aim) -> str:
     length = "1 epoch" if asked.n_epochs == 1 else f"{asked.n_epochs:,} epochs"
     return (
-        f"Warning: plans are made for accuracies, and the target is of {aim.metric or 'a loss'}: this is for {length}."
+        f"Warning: plans are made for accuracies, and the target is of {aim.metric or 'a loss'}: this plan is "
+        f"for {length}."
     )
 
 

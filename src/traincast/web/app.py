@@ -20,11 +20,11 @@ from traincast.web.upload_intake import UploadIntake
 from traincast.web.uploads import plain_name
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
-    400: {"model": replies.Problem, "description": "The host or the body is not one that is read here"},
-    403: {"model": replies.Problem, "description": "The question comes from another site"},
-    408: {"model": replies.Problem, "description": "The request came too slowly"},
+    400: {"model": replies.Problem, "description": "The host name or the body is not accepted here"},
+    403: {"model": replies.Problem, "description": "The request comes from another site"},
+    408: {"model": replies.Problem, "description": "The request arrived too slowly"},
     413: {"model": replies.Problem, "description": "The request is too large"},
-    422: {"model": replies.Problem, "description": "The question has no answer, and why"},
+    422: {"model": replies.Problem, "description": "The question cannot be answered; the body says why"},
     429: {"model": replies.Problem, "description": "Too many questions at once"},
 }
 _ANSWER: dict[int | str, dict[str, Any]] = {200: {"model": replies.Shown}, **_ERRORS}
@@ -34,7 +34,7 @@ _BODY = {
         "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
     }
 }
-FileName = Annotated[str, Query(min_length=1, max_length=200, description="The file's name, to show.")]
+FileName = Annotated[str, Query(min_length=1, max_length=200, description="The file's name, for display.")]
 
 
 def make_app(*, limits: Limits | None = None, host: str = "127.0.0.1") -> App:
@@ -43,7 +43,7 @@ def make_app(*, limits: Limits | None = None, host: str = "127.0.0.1") -> App:
     app = FastAPI(
         title="traincast",
         version=__version__,
-        description="What will this training run take, before you rent the GPUs? Every answer is that of a command.",
+        description="What will this training run take, before you rent the GPUs? Answers are those of the commands.",
         docs_url=None,  # FastAPI's pages load scripts from elsewhere
         redoc_url=None,
     )
@@ -94,13 +94,13 @@ def _add_uploads(app: FastAPI, intake: UploadIntake) -> None:
         request: Request,
         name: FileName,
         seqlen: Annotated[
-            int | None, Query(ge=1, le=1_048_576, description="Tokens of a sequence, of a config.json.")
+            int | None, Query(ge=1, le=1_048_576, description="Tokens per sequence, for a config.json.")
         ] = None,
         image_size: Annotated[
-            int | None, Query(ge=1, le=8192, description="Pixels of an image's side, of a config.json.")
+            int | None, Query(ge=1, le=8192, description="Image side in pixels, for a config.json.")
         ] = None,
         n_classes: Annotated[
-            int | None, Query(ge=1, le=10_000_000, description="Classes to tell apart, of a config.json.")
+            int | None, Query(ge=1, le=10_000_000, description="Number of classes, for a config.json.")
         ] = None,
     ) -> replies.Uploaded:
         """Keeps a model for questions: an ONNX file, a saved trace or a Hugging Face config.json as the body.
@@ -115,7 +115,9 @@ def _add_uploads(app: FastAPI, intake: UploadIntake) -> None:
     async def upload_log(
         request: Request,
         name: FileName,
-        metric: Annotated[ask.Metric | None, Query(description="A column that counts, whatever its name.")] = None,
+        metric: Annotated[
+            ask.Metric | None, Query(description="The column to use as the metric, whatever its name.")
+        ] = None,
     ) -> replies.UploadedLog:
         """Keeps the log of an earlier run, for questions with a target. The body is the log."""
         return await intake.take_log(request, plain_name(name), metric)

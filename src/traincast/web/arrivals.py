@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 
 _BRISK_BYTES_PER_S = 256 * 1024
 _FIRST_S, _MOST_AHEAD_S = 0.02, 1.0
-_GAVE_WAY = "This upload was slow, and another one needed its place: try again in a few seconds."
-_OWN_PLACES = "Your address has {n} uploads in progress, the most that one may have: try again when one is done."
-_OWN_BYTES = "The uploads of your address are larger than the server keeps for one at once: try again when one is done."
+_GAVE_WAY = "This upload was slow and had to make room for another one: try again in a few seconds."
+_OWN_PLACES = "Your address has {n} uploads in progress, the maximum per address: try again when one is done."
+_OWN_BYTES = (
+    "The uploads of your address together are larger than the server accepts at once: try again when one is done."
+)
 _ALL_BYTES = "The server has no room for more uploads now: try again in a few seconds."
 
 

@@ -36,7 +36,7 @@ def kind_of(start: bytes, name: str) -> str:
     """
     small = name.lower()
     if small.endswith(_CODE_NAMES):
-        raise InputError(f"'{name}' is code, and code is never run here: capture the model and upload its trace.")
+        raise InputError(f"'{name}' is code, which is never run here: capture the model and upload its trace.")
     if small.endswith(_KERAS_NAMES):
         stem = name.rpartition(".")[0]
         raise InputError(
@@ -51,10 +51,10 @@ def kind_of(start: bytes, name: str) -> str:
     if small.endswith(".onnx"):  # its reader tells more about what is wrong
         return "onnx"
     if small.endswith(".trace"):
-        raise FileFormatError(f"'{name}' is no saved trace, or its beginning is damaged: save the trace again.")
+        raise FileFormatError(f"'{name}' is not a saved trace, or its beginning is damaged: save the trace again.")
     if small.endswith(".json"):
-        raise FileFormatError(f"'{name}' is no JSON object: a Hugging Face config.json begins with a brace.")
-    raise InputError(f"'{name}' is no model that can be read here: {_WANTED}.")
+        raise FileFormatError(f"'{name}' is not a JSON object: a Hugging Face config.json begins with a brace.")
+    raise InputError(f"'{name}' is not a model that can be read here: {_WANTED}.")
 
 
 def _kind_by_content(start: bytes) -> str | None:
@@ -76,7 +76,7 @@ def read_model(options: dict[str, Any]) -> bytes:
     except (ArithmeticError, ValueError, IndexError, KeyError) as error:
         if isinstance(error, TraincastError):
             raise
-        raise CaptureError(f"'{options['name']}' describes no step that can be timed ({error}).") from error
+        raise CaptureError(f"'{options['name']}' does not describe a step that can be timed ({error}).") from error
     trace.save(TRACE)
     told = {
         "kind": kind,

@@ -19,7 +19,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from traincast.web.clients import client_of
 
 _NO_LINGER = struct.pack("ii", 1, 0)
-_NO_HTTP = "This is no HTTP request that can be read."
+_NO_HTTP = "This is not a readable HTTP request."
 
 
 class ImpatientProtocol(H11Protocol):
@@ -77,7 +77,7 @@ class ImpatientProtocol(H11Protocol):
     def give_way(self) -> None:
         """A request of which a part has come is told why; without one, there is nobody to tell."""
         if not self._is_idle():
-            self._tell(HTTPStatus.REQUEST_TIMEOUT, "The request was slow, and the server needed its connection.")
+            self._tell(HTTPStatus.REQUEST_TIMEOUT, "The request was slow, and the server needed the connection.")
         self._drop()
 
     def _make_room(self) -> None:
@@ -90,9 +90,7 @@ class ImpatientProtocol(H11Protocol):
         if waited_for:
             min(waited_for, key=lambda one: waited_for[one]).give_way()
             return
-        self._tell(
-            HTTPStatus.SERVICE_UNAVAILABLE, "The server has more visitors than it can answer now: try again soon."
-        )
+        self._tell(HTTPStatus.SERVICE_UNAVAILABLE, "The server is busy with other visitors: try again soon.")
         self.transport.close()
 
     def _crowd(self) -> list[ImpatientProtocol]:

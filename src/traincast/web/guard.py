@@ -70,7 +70,7 @@ class Guard:
             return 400, f"This server does not answer under the name '{name[:80]}': use its address, or localhost."
         origin = headers.get("origin")
         if method == "POST" and origin is not None and origin.partition("://")[2] != host:
-            return 403, "Questions from the pages of other sites are not answered."
+            return 403, "Requests from the pages of other sites are not answered."
         return None
 
     def _limited(self, scope: Scope, receive: Receive) -> Receive:
@@ -99,7 +99,7 @@ class Guard:
 
 def _too_large(most: int) -> HTTPException:
     shown = f"{most // 2**20} MiB" if most >= 2**20 else f"{most // 1024} KiB"
-    return HTTPException(413, f"The request is larger than {shown}, the most that is taken.")
+    return HTTPException(413, f"The request is larger than {shown}, the most that is accepted.")
 
 
 def _is_address(name: str) -> bool:

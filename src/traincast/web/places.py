@@ -26,12 +26,12 @@ def place_of(text: str) -> str:
 
     place = read_place(text).named(lambda name: machine_named(name) is not None)
     if not place.name or not set(place.name) <= _NAME or place.parts or len(place.counts) > 2:
-        raise InputError(f"'{text}' is no place: write 'T4', '4xT4', '2x4xT4@50Gb/s' or the name of a machine.")
+        raise InputError(f"'{text}' is not a place: write 'T4', '4xT4', '2x4xT4@50Gb/s' or the name of a machine.")
     counts = [whole_number(digits, "devices", text) for digits in place.counts]
     name, n_each = _known(place.name)
     n_devices = math.prod(counts) * n_each
     if n_devices > _MOST_DEVICES:
-        raise InputError(f"'{text}' has {n_devices:,} devices: the page answers from 1 to {_MOST_DEVICES}.")
+        raise InputError(f"'{text}' has {n_devices:,} devices: the page answers for 1 to {_MOST_DEVICES}.")
     if place.link is not None:
         find_link(place.link)  # raises for what is none
     return str(replace(place, name=name, counts=tuple(map(str, counts))))
@@ -73,4 +73,4 @@ def _known(name: str) -> tuple[str, int]:
         if not str(error).startswith("No device"):  # it could mean several, and the error names them
             raise
     names = [device.name for device in all_devices()] + [machine.name for machine in all_machines()]
-    raise UnknownDeviceError(f"No device or machine named '{name}'.{close_names(name, names)} /api/devices lists all.")
+    raise UnknownDeviceError(f"No device or machine named '{name}'.{close_names(name, names)} /api/devices lists them.")

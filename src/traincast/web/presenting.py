@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from traincast.report.figure import to_figure
 from traincast.report.json_ import plain
 from traincast.report.table import show_value
-from traincast.web.wording import for_page
 
 if TYPE_CHECKING:
     from traincast.report.document import Document
@@ -44,7 +43,7 @@ def shown(
             for chart in document.charts
             if chart.series
         ],
-        "notes": [for_page(note) for note in (*told, *document.remarks, *document.assumptions)],
+        "notes": [*told, *document.remarks, *document.assumptions],
         "data": plain(data),
     }
     return json.dumps(content, separators=(",", ":"), allow_nan=False).encode()
@@ -61,5 +60,5 @@ def _table(table: Table) -> dict[str, Any]:
         "headers": [column.header for column in table.columns],
         "is_numeric": [column.is_numeric for column in table.columns],
         "rows": rows,
-        "notes": [for_page(note) for note in (*table.notes, *cut)],
+        "notes": [*table.notes, *cut],
     }

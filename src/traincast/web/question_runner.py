@@ -31,7 +31,7 @@ class GoneError(HTTPException):
     """Whoever asked has gone while they waited; nobody reads this."""
 
     def __init__(self) -> None:
-        super().__init__(499, "Whoever asked has gone.")
+        super().__init__(499, "The client has gone.")
 
 
 class Gate:

@@ -19,8 +19,8 @@ _PLACE = "A device or machine of /api/devices, also as '4xT4' or '2x4xT4@50Gb/s'
 Place = Annotated[str, Field(min_length=1, max_length=80, description=_PLACE, examples=["T4"])]
 Metric = Annotated[str, Field(min_length=1, max_length=80, examples=["accuracy"])]
 _OWN_METRIC = (
-    "What the target is of: loss, accuracy, f1 or a column's name. Without it, and with a target that can be one, an "
-    "accuracy where the log has one, else a loss."
+    "The metric of the target: loss, accuracy, f1 or a column's name. Default: an accuracy if the log has one and "
+    "the target can be one, else a loss."
 )
 _USUAL_BATCH = 32
 _LARGEST_SCALE = 512
@@ -43,9 +43,9 @@ class Target(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    log: str = Field(min_length=1, max_length=80, description="The id of a log that was uploaded.")
+    log: str = Field(min_length=1, max_length=80, description="The id of an uploaded log.")
     value: float = Field(
-        ge=-1e9, le=1e9, description="In the unit of the log; an accuracy as a fraction or in percent.", examples=[0.92]
+        ge=-1e9, le=1e9, description="In the log's unit; an accuracy as a fraction or in percent.", examples=[0.92]
     )
     metric: Metric | None = Field(default=None, description=_OWN_METRIC)
 
@@ -103,8 +103,8 @@ def _maybe_place(without: str) -> Any:
     return (Place | None, Field(default=None, description=f"{_PLACE} {without}"))
 
 
-_TARGET = "Tells when it is reached, beside the time of the epochs."
-_INSTEAD = "An accuracy, which takes the place of `n_epochs`."
+_TARGET = "Also forecasts when the target is reached."
+_INSTEAD = "An accuracy, which replaces `n_epochs`."
 _RUN: dict[str, JsonValue] = {"n_samples": 1_281_167, "n_epochs": 90}
 QUESTIONS: dict[str, type[Question]] = {
     "forecast": _question(
@@ -112,7 +112,7 @@ QUESTIONS: dict[str, type[Question]] = {
         {"on": ["g4dn.xlarge", "4xT4"], "batch_size": 64, **_RUN, "precision": "amp-fp16"},
         on=(
             list[Place],
-            Field(min_length=1, max_length=_MOST_PLACES, description="Places to compare, each with an answer."),
+            Field(min_length=1, max_length=_MOST_PLACES, description="Places to compare; each gets an answer."),
         ),
         batch_size=_batch(_USUAL_BATCH),
         target=(Target | None, Field(default=None, description=_TARGET)),
@@ -120,13 +120,13 @@ QUESTIONS: dict[str, type[Question]] = {
     "memory": _question(
         "memory",
         {"on": "T4", "batch_size": 64, "optimizer": "adamw"},
-        on=_maybe_place("Without it nothing is said about fitting."),
+        on=_maybe_place("Without it the answer does not say whether the step fits."),
         batch_size=_batch(_USUAL_BATCH),
     ),
     "layers": _question(
         "layers",
         {"on": "T4", "batch_size": 64},
-        on=_maybe_place("Without it no times are told."),
+        on=_maybe_place("Without it the answer has no times."),
         optimizer=_with_default(models.estimate_memory, "optimizer"),  # of the run; it changes no layer
         batch_size=_batch(_USUAL_BATCH),
     ),
@@ -147,7 +147,7 @@ QUESTIONS: dict[str, type[Question]] = {
                 default=None,
                 min_length=1,
                 max_length=_MOST_COUNTS,
-                description="Numbers of devices. Without it 1, 2, 4 ... of the place.",
+                description="Numbers of devices. Default: 1, 2, 4 ... up to those of the place.",
             ),
         ),
     ),
@@ -178,11 +178,11 @@ class LogQuestion(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: str = Field(min_length=1, max_length=200, description="The file's name, to show.")
+    name: str = Field(min_length=1, max_length=200, description="The file's name, for display.")
     metric: Metric | None = Field(default=None, description=_OWN_METRIC)
-    target: float | None = Field(default=None, ge=-1e9, le=1e9, description="What is good enough.")
+    target: float | None = Field(default=None, ge=-1e9, le=1e9, description="The value to reach.")
     total_steps: float | None = Field(default=None, gt=0, le=1e12, description="Length of the run, in the log's steps.")
     n_epochs: float | None = Field(default=None, gt=0, le=1e6, description="Length of the run in epochs.")
     usd_per_hour: float | None = Field(
-        default=None, ge=0, le=1e6, description="US dollars an hour, all devices together."
+        default=None, ge=0, le=1e6, description="US dollars per hour for all devices together."
     )

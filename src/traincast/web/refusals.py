@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from traincast.errors import BusyError, TraincastError
-from traincast.web.wording import for_page, sentence_of
+from traincast.web.wording import sentence_of
 
 
 def problem(status: int, sentence: str, headers: Mapping[str, str] | None = None) -> Response:
@@ -26,7 +26,7 @@ def add_refusals(app: FastAPI) -> None:
     async def ours(_request: Request, error: Exception) -> Response:
         is_busy = isinstance(error, BusyError)
         headers = {"Retry-After": "3"} if is_busy else None
-        return problem(429 if is_busy else 422, " ".join(for_page(str(error)).split()), headers)
+        return problem(429 if is_busy else 422, " ".join(str(error).split()), headers)
 
     async def invalid(_request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
@@ -43,7 +43,7 @@ def add_refusals(app: FastAPI) -> None:
         return problem(422, "This question needs more memory than the server has.")
 
     async def failed(_request: Request, _error: Exception) -> Response:
-        return problem(500, "The server failed at this question: that is a fault of ours.")
+        return problem(500, "The server failed to answer this question: this is a bug in traincast.")
 
     app.add_exception_handler(TraincastError, ours)
     app.add_exception_handler(RequestValidationError, invalid)
@@ -53,7 +53,7 @@ def add_refusals(app: FastAPI) -> None:
 
 
 _REFUSED = {  # in the words of those who made the framework
-    "Not Found": "There is nothing at '{path}': the page is at /, and /openapi.json says what can be asked.",
+    "Not Found": "There is nothing at '{path}': the page is at /, and /openapi.json describes the API.",
     "There was an error parsing the body": "The question cannot be read: it should be a JSON object in UTF-8.",
 }
 
@@ -65,5 +65,5 @@ def _other_methods(app: FastAPI, request: Request) -> Response:
     headers = {"Allow": ", ".join(allowed)}
     if request.method == "OPTIONS":
         return Response(status_code=204, headers=headers)
-    sentence = f"{request.method[:20]} is not answered at {request.url.path}: use {' or '.join(allowed)}."
+    sentence = f"{request.method[:20]} is not supported at {request.url.path}: use {' or '.join(allowed)}."
     return problem(405, sentence, headers)

@@ -20,10 +20,10 @@ class ShownTable(BaseModel):
     """A table with its cells as people read them."""
 
     title: str = Field(description="What the table is about.")
-    headers: list[str] = Field(description="One a column.")
-    is_numeric: list[bool] = Field(description="Whether a column holds numbers, one a column.")
-    rows: list[list[str]] = Field(description="Cells with their units, one a column.")
-    notes: list[str] = Field(description="Remarks on the table.")
+    headers: list[str] = Field(description="One per column.")
+    is_numeric: list[bool] = Field(description="Whether each column is numeric.")
+    rows: list[list[str]] = Field(description="Cells with their units, one per column.")
+    notes: list[str] = Field(description="Notes on the table.")
 
 
 class ShownChart(BaseModel):
@@ -38,7 +38,7 @@ class CardRow(BaseModel):
 
     label: str = Field(description="What it is.")
     value: str = Field(description="With its unit.")
-    detail: str = Field(description="From what to what it may be, or what it is compared with.")
+    detail: str = Field(description="Its interval, or what it is compared with.")
 
 
 class Card(BaseModel):
@@ -46,7 +46,7 @@ class Card(BaseModel):
 
     title: str = Field(description="The place.")
     fits: bool = Field(description="Whether the step fits in a device's memory.")
-    rows: list[CardRow] = Field(description="Time, cost, step, memory, speed; what is not known is left out.")
+    rows: list[CardRow] = Field(description="Time, cost, step, memory, speed; unknown ones are left out.")
 
 
 class PlaceProblem(BaseModel):
@@ -60,11 +60,11 @@ class Shown(BaseModel):
     """An answer: what the command prints, what it draws, and what its --json holds."""
 
     title: str = Field(description="What was asked.")
-    subtitle: str = Field(description="How the step is run, or what was compared.")
+    subtitle: str = Field(description="The settings of the step, or what was compared.")
     verdict: str = Field(description="The answer in a sentence or two, where there is one; else empty.")
-    cards: list[Card] = Field(description="Of a forecast; else empty.")
-    problems: list[PlaceProblem] = Field(description="Places of a forecast that have no answer; the others have.")
-    metrics: list[str] = Field(description="Of a log that is continued: what a target can be of. Else empty.")
+    cards: list[Card] = Field(description="For a forecast; otherwise empty.")
+    problems: list[PlaceProblem] = Field(description="Places of a forecast without an answer, and why.")
+    metrics: list[str] = Field(description="For a log: the metrics that a target can have; otherwise empty.")
     tables: list[ShownTable] = Field(description="As the command prints them.")
     charts: list[ShownChart] = Field(description="As the command draws them.")
     notes: list[str] = Field(description="Warnings (these begin with 'Warning: '), notes and assumptions.")
@@ -74,7 +74,7 @@ class Shown(BaseModel):
 class ModelName(BaseModel):
     """A model that questions can name."""
 
-    name: str = Field(description="What questions name as `model`.")
+    name: str = Field(description="The name to use as `model`.")
     title: str = Field(description="The name in full.")
     n_parameters: int | None = Field(description="Trainable parameters.")
 
@@ -88,19 +88,19 @@ class ModelNames(BaseModel):
 class DeviceName(BaseModel):
     """A device that questions can name."""
 
-    name: str = Field(description="What questions name as `on`.")
-    year: int | None = Field(description="In which it came out.")
-    memory_bytes: int = Field(description="Bytes of its own memory.")
+    name: str = Field(description="The name to use as `on`.")
+    year: int | None = Field(description="Release year.")
+    memory_bytes: int = Field(description="Memory of the device in bytes.")
 
 
 class MachineName(BaseModel):
     """A machine that questions can name."""
 
-    name: str = Field(description="What questions name as `on`.")
-    provider: str = Field(description="Who rents it out.")
-    devices: str = Field(description="How many of which device it has, such as 8xV100-SXM2-16GB.")
-    price_usd_per_hour: float | None = Field(description="US dollars an hour of the whole machine, as listed.")
-    price_date: str | None = Field(description="Day of the price, as YYYY-MM-DD.")
+    name: str = Field(description="The name to use as `on`.")
+    provider: str = Field(description="The provider.")
+    devices: str = Field(description="Number and type of its devices, such as 8xV100-SXM2-16GB.")
+    price_usd_per_hour: float | None = Field(description="List price of the whole machine in US dollars per hour.")
+    price_date: str | None = Field(description="Date of the price (YYYY-MM-DD).")
 
 
 class PlaceNames(BaseModel):
@@ -108,23 +108,23 @@ class PlaceNames(BaseModel):
 
     devices: list[DeviceName] = Field(description="Single devices.")
     machines: list[MachineName] = Field(description="Machines that can be rented.")
-    providers: list[str] = Field(description="Those that rent out something.")
+    providers: list[str] = Field(description="Providers with offers.")
 
 
 class Uploaded(BaseModel):
     """A model that the server keeps for a while, in memory."""
 
-    id: str = Field(description="What questions name as `model`.")
-    name: str = Field(description="The file's name, to show.")
-    kind: str = Field(description="What it was: trace, onnx or config.")
+    id: str = Field(description="The name to use as `model`.")
+    name: str = Field(description="The file's name, for display.")
+    kind: str = Field(description="The kind of file: trace, onnx or config.")
     n_parameters: int = Field(description="Trainable parameters.")
     n_ops: int = Field(description="Operations of one step.")
-    assumptions: list[str] = Field(description="What the file does not say and was taken for granted.")
+    assumptions: list[str] = Field(description="What was assumed because the file does not say it.")
 
 
 class UploadedLog(BaseModel):
     """A log that the server keeps for a while, in memory."""
 
-    id: str = Field(description="What a target names as `log`.")
-    name: str = Field(description="The file's name, to show.")
-    metrics: list[str] = Field(description="What a target can be of.")
+    id: str = Field(description="The id to use as `log` of a target.")
+    name: str = Field(description="The file's name, for display.")
+    metrics: list[str] = Field(description="Metrics that a target can have.")

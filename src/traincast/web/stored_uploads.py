@@ -56,7 +56,7 @@ class StoredUploads:
     def find(self, key: str) -> Upload:
         with self._lock:
             if key not in self._uploads:
-                raise UnknownModelError(f"The upload '{key}' is not kept any more: upload the file again.")
+                raise UnknownModelError(f"The upload '{key}' is no longer available: upload the file again.")
             self._uploads.move_to_end(key)
             return self._uploads[key]
 
@@ -77,6 +77,6 @@ def zoo_model(name: str) -> Trace:
 
     if name not in ZOO:
         raise UnknownModelError(
-            f"No model named '{name}'.{close_names(name, ZOO)} /api/models lists all; files are uploaded."
+            f"No model named '{name}'.{close_names(name, ZOO)} /api/models lists them; upload files first."
         )
     return load_zoo_model(name)

@@ -23,7 +23,7 @@ NO_AIM = Aim()
 
 
 def metrics_of(log: Log) -> list[str]:
-    """What a target can be of."""
+    """Metrics that a target can have."""
     return sorted({series.metric for series in log.series})
 
 
@@ -43,7 +43,7 @@ def aim_of(log: Log, target: float | None, metric: str | None) -> Aim:
         return Aim("accuracy")
     is_accuracy = _is_accuracy(target, accuracies, highest_loss=max(losses))
     found, other = ("accuracy", "loss") if is_accuracy else ("loss", "accuracy")
-    return Aim(found, (f"'{log.path}' has both: the target {target:g} is taken for the {found}, not the {other}.",))
+    return Aim(found, (f"'{log.path}' has both: the target {target:g} is read as the {found}, not the {other}.",))
 
 
 def _is_accuracy(target: float, accuracies: list[float], *, highest_loss: float) -> bool:

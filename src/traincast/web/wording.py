@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -16,15 +15,9 @@ _OWN_LABELS = {  # of what a page asks in its own way
     "target": "Target",
     "value": "Target",
     "total_steps": "Steps of the run",
-    "usd_per_hour": "USD an hour",
+    "usd_per_hour": "USD per hour",
 }
 _PARTS_OF_A_REQUEST = ("body", "query")
-# What commands advise and a page cannot do, and what it can do instead. The first two go on to the end.
-_ENDS_FOR_COMMANDS = (". Instead, build the model in your own file", ": give a pattern with named groups")
-_OPTION = re.compile(r" \(--[a-z-]+\)")
-_WORDS_FOR_COMMANDS = {
-    " --column loss=NAME (columns={'loss': 'NAME'}) says which one is.": " The metric says which one is meant.",
-}
 _NO_OBJECT = "The question should be a JSON object, sent with the content type application/json."
 _LONGEST = 40
 # By pydantic's names for what can be wrong; those that begin alike mean the same.
@@ -49,16 +42,6 @@ _RULES = {
 }
 
 
-def for_page(text: str) -> str:
-    """Without advice that only who types commands can follow."""
-    for end in _ENDS_FOR_COMMANDS:
-        before, found, _ = text.partition(end)
-        text = f"{before}." if found else text
-    for words, others in _WORDS_FOR_COMMANDS.items():
-        text = text.replace(words, others)
-    return _OPTION.sub("", text)
-
-
 def sentence_of(errors: Sequence[Any]) -> str:
     """Of the first error, with the number of the others."""
     first, *others = errors
@@ -69,7 +52,7 @@ def sentence_of(errors: Sequence[Any]) -> str:
 def _sentence(error: dict[str, Any]) -> str:
     path = [part for part in error["loc"] if part not in _PARTS_OF_A_REQUEST]
     if error["type"] == "json_invalid":
-        return f"The question is no JSON: {error['ctx']['error']}, at letter {path[0] if path else 0}."
+        return f"The question is not valid JSON: {error['ctx']['error']}, at letter {path[0] if path else 0}."
     if not path:
         return _NO_OBJECT
     rule = _RULES.get(error["type"]) or _RULES.get(error["type"].partition("_")[0], "cannot be {given}")

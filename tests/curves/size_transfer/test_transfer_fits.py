@@ -49,7 +49,7 @@ def test_the_family_comes_from_the_file(tmp_path):
 def test_training_and_validation_are_told_apart(tmp_path):
     path = written(tmp_path, TWO + "resnet32,32,T4,val,5e-3,0.6,0.5,33\n")
     assert [fit.b0 for fit in read_fits(path, split="val")] == [5e-3]
-    with pytest.raises(InputError, match=r"rows of train and val: say which rows, such as train"):
+    with pytest.raises(InputError, match=r"rows of train and val: choose one, such as train"):
         read_fits(path)
     with pytest.raises(InputError, match="no rows of split 'test'; it has train, val"):
         read_fits(path, split="test")
@@ -58,13 +58,13 @@ def test_training_and_validation_are_told_apart(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "is empty: it needs a header and a row for each run"),
+        ("", "is empty: it needs a header and one row per run"),
         ("b0\n1\n", "line 2: there is no model; a row needs model, depth or the size that is asked for, and b0"),
         ("model,b0\na,1\n", "line 2: there is no depth; .* it has model, b0"),
         (f"{HEADER}\na,20,T4,train,1,,0,\n", "line 2: there is no b1"),
-        (f"{HEADER}\n", "holds no runs"),
+        (f"{HEADER}\n", "has no runs"),
         (f"{HEADER}\na,{'1' * 200_000}\n", "is not a CSV table: field larger than field limit"),
-        ("[1, 2]", "should be a list of objects, one for each run"),
+        ("[1, 2]", "should be a list of objects, one per run"),
         ('[{"model": "a",', "is not valid JSON"),
         ('[{"model": "a", "depth": "deep"}]', "run 1: depth is 'deep', not a number"),
         (f"{HEADER}\na,b\n", "line 2: 2 cells where the header has 8"),
@@ -72,8 +72,8 @@ def test_training_and_validation_are_told_apart(tmp_path):
         (f"{HEADER}\na,20,T4,train,nan,1,0,\n", "line 2: b0 should be a finite number, not nan"),
         (f"{HEADER}\na,20,T4,train,-1,1,0,\n", "line 2: b0 of 'a' should be a number from 0, not -1"),
         (f"{HEADER}\na,20.5,T4,train,1,1,0,\n", "line 2: num_layers should be a whole number, not 20.5"),
-        (f"{HEADER}\na,0,T4,train,1,1,0,\n", r"line 2: A model has from 1 to 1e\+15 layers, not 0"),
-        (f"{HEADER}\na,1e308,T4,train,1,1,0,\n", r"line 2: A model has from 1 to 1e\+15 layers, not 1e\+308"),
+        (f"{HEADER}\na,0,T4,train,1,1,0,\n", r"line 2: A model should have from 1 to 1e\+15 layers, not 0"),
+        (f"{HEADER}\na,1e308,T4,train,1,1,0,\n", r"line 2: A model should have from 1 to 1e\+15 layers, not 1e\+308"),
         (
             f"{HEADER}\na,20,T4,train,1,1,0,0\n",
             r"line 2: The epochs of 'a' should be above 0 and at most 1e\+15, not 0",
@@ -112,5 +112,5 @@ def test_degenerate_fits_are_left_out_and_named():
 
 def test_one_model_is_not_a_family():
     one = Fit(model="m", n_layers=10, b0=1e-4, b1=0.5, b2=0.0)
-    with pytest.raises(InputError, match="needs fits of 2 models or more; of these 2 rows it can use 2"):
+    with pytest.raises(InputError, match="needs fits of at least 2 models; of these 2 rows it can use 2"):
         usable([one, one])

@@ -76,11 +76,11 @@ def test_the_family_must_be_said_where_there_are_two():
 
 def test_a_family_of_one_is_warned_of():
     found = predict_parameters([*SEEN, fit(18, family="wide")], 50, total_steps=STEPS, family="wide")
-    assert any("one model has run (18 layers)" in text for text in found.warnings)
+    assert any("only one model was run (18 layers)" in text for text in found.warnings)
 
 
 def test_depths_outside_of_what_was_seen_are_warned_of():
-    assert any("outside of what was seen" in text for text in predict_parameters(SEEN, 110, total_steps=STEPS).warnings)
+    assert any("outside the range seen" in text for text in predict_parameters(SEEN, 110, total_steps=STEPS).warnings)
     assert predict_parameters(SEEN, 38, total_steps=STEPS).warnings == ()
 
 
@@ -95,7 +95,7 @@ def test_a_lowest_loss_at_its_bound_is_taken_from_the_rows():
     rows = [fit(depth, b2=1e-16 if depth > 20 else 0.04) for depth in (20, 32, 44, 56)]
     found = predict_parameters(rows, 38, total_steps=STEPS)
     assert set(np.unique(found.curve.members.b2)) == {0.0, 0.04}
-    assert any("b2 sits at its bound" in text for text in found.warnings)
+    assert any("b2 is at its bound" in text for text in found.warnings)
 
 
 def test_epochs_are_left_out_where_nobody_got_there():
@@ -105,7 +105,7 @@ def test_epochs_are_left_out_where_nobody_got_there():
 
 @pytest.mark.parametrize(("n_layers", "total_steps"), [(0, 10), (10, 0), (10, float("inf"))])
 def test_a_model_has_layers_and_a_run_has_steps(n_layers, total_steps):
-    with pytest.raises(InputError, match="A model has layers and a run has steps"):
+    with pytest.raises(InputError, match="A model needs layers and a run needs steps"):
         predict_parameters(SEEN, n_layers, total_steps=total_steps)
 
 
@@ -142,5 +142,5 @@ def test_a_parameter_over_sizes_has_a_band_and_what_ran_as_dots():
 def test_another_size_than_depth_has_its_own_name():
     rows = [Fit(model=f"m{n}", n_layers=n, b0=1e-4, b1=0.5, b2=0.01) for n in (10_000_000, 20_000_000)]
     found = predict_parameters(rows, 90_000_000, total_steps=STEPS, size_name="parameters")
-    assert "90,000,000 parameters are outside of what was seen of this family" in found.warnings[0]
+    assert "90,000,000 parameters are outside the range seen for this family" in found.warnings[0]
     assert parameter_chart(rows, [found], "b0").x_label == "parameters"

@@ -67,7 +67,7 @@ def test_a_log_gives_the_parameters_and_the_epochs_to_a_target(table):
 def test_a_target_that_a_log_does_not_reach_is_told(table):
     first, *_ = read_known_runs(table, Wanted(target=0.999))
     assert first.fit.epochs is None
-    assert "net10: its log does not get to accuracy 0.999." in first.remarks
+    assert "net10: its log does not reach accuracy 0.999." in first.remarks
 
 
 def test_the_curve_of_another_depth_follows_from_the_logs(table):
@@ -121,7 +121,7 @@ def test_runs_that_count_epochs_are_transferred_in_epochs(tmp_path):
     b0, b1, b2 = parameters(20)
     assert found.predicted.curve.predict(60.0) == pytest.approx(1 / (b0 * 600 + b1) + b2, rel=0.1)
     write_log(tmp_path / "10.csv", 10)
-    with pytest.raises(InputError, match=r"Some runs of .* count steps and some epochs only"):
+    with pytest.raises(InputError, match=r"Some runs of .* count steps and others only epochs"):
         tc.transfer(path, 20)
 
 
@@ -139,8 +139,8 @@ def test_the_size_may_be_any_column(table, tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({}, "does not say how long a run is: give its steps or epochs"),
-        ({"n_epochs": 10}, "does not say how many steps an epoch has"),
+        ({}, "so the length of a run is unknown: give its steps or epochs"),
+        ({"n_epochs": 10}, "does not give the steps per epoch"),
         ({"total_steps": 10, "family": "tall"}, "No fit is of family 'tall'"),
     ],
 )

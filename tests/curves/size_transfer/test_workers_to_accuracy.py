@@ -55,5 +55,5 @@ def test_as_data():
 
 @pytest.mark.parametrize("steps_per_epoch", [0, -1, float("nan"), float("inf")])
 def test_an_epoch_has_steps(steps_per_epoch):
-    with pytest.raises(InputError, match="An epoch has steps"):
+    with pytest.raises(InputError, match="The steps per epoch should be"):
         time_to_accuracy(EPOCHS, SYNC, steps_per_epoch=steps_per_epoch, n_workers=[1])

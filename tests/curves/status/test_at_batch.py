@@ -76,7 +76,7 @@ def test_mistakes_are_one_sentence(log, capsys, arguments, words):
 def test_a_log_without_a_batch_size_needs_one(tmp_path):
     path = written(tmp_path / "none.csv", batch="", header="step,epoch,loss,x")
     status = tc.converge(path, target=1.5)
-    with pytest.raises(InputError, match="does not say its batch size: give it"):
+    with pytest.raises(InputError, match="does not give its batch size: add it"):
         at_batch(status, 256, noise_scale=9.0)
     assert at_batch(status, 256, noise_scale=9.0, own_batch_size=128).at_batch == 128
     with pytest.raises(InputError, match=r"A batch size should be a number, not \[256\]"):

@@ -110,7 +110,7 @@ def test_a_loss_that_is_not_finite_is_so_since_an_epoch(halves):
 def test_steps_that_are_not_epochs_cannot_be_told_in_epochs(tmp_path):
     path = tmp_path / "steps.csv"
     path.write_text("step,loss\n" + "".join(f"{n},{loss_at(n):.5f}\n" for n in range(1, 30)))
-    with pytest.raises(InputError, match="counts steps and does not say how many an epoch has"):
+    with pytest.raises(InputError, match="counts steps and does not give the steps per epoch"):
         tc.converge(path, n_epochs=9)
     assert run(["watch", str(path), "--once", "--epochs", "9"]) == 0  # more rows may tell
     known = tc.converge(path, n_epochs=9, reading={"steps_per_epoch": 10})
@@ -127,7 +127,7 @@ def test_a_forecast_of_a_step_is_one_of_an_epoch(log):
     forecast = tc.forecast("resnet18", on="T4", batch_size=32, n_samples=3200)
     found = tc.converge(log, n_epochs=60, step=forecast)
     assert found.speed.step_s == pytest.approx(forecast.epoch_s)
-    with pytest.raises(InputError, match="the forecast knows no time of one: give it n_samples"):
+    with pytest.raises(InputError, match="the forecast has no time per epoch: give it n_samples"):
         tc.converge(log, n_epochs=60, step=tc.forecast("resnet18", on="T4", batch_size=32))
 
 

@@ -42,7 +42,7 @@ def test_a_clock_that_began_long_before_the_first_row_is_told():
     steps = np.arange(200, 1001, 200)
     found = spent(run_of(steps, 9_600.0 + STEP_S * steps))
     assert found.total_s == 11_600.0
-    assert "shows 2.78 h at its first row, step 200: all of that is counted" in found.remark
+    assert "shows 2.78 h at its first row, step 200: all of it is counted" in found.remark
     assert spent(run_of(steps, 300.0 + STEP_S * steps)).remark is None
 
 
@@ -57,7 +57,7 @@ def test_what_an_earlier_log_has_is_not_guessed(begins_at_s):
     steps = np.arange(50_000, 52_001, 200)
     found = spent(run_of(steps, begins_at_s + STEP_S * (steps - 50_000)))
     assert (found.total_s, found.before_s, found.n_steps) == (4000.0 + begins_at_s, 0.0, 2000.0)
-    assert found.remark == ("The log begins at step 50,000: what the run took before that is not in its time so far.")
+    assert found.remark == ("The log begins at step 50,000: the time before that is not included.")
 
 
 def test_a_resumed_log_whose_clock_knows_the_whole_run_counts_all_of_it():

@@ -266,7 +266,7 @@ def test_a_rule_on_the_loss_needs_a_loss():
     series = Series(name="acc", metric="accuracy", split="train", steps=STEPS, values=STEPS / 2000)
     status = status_of(Log(path="", format="csv", series=(series,)), LogQuestion())
     rule = StopRule("loss", False, 0.0)
-    assert "ask for the metric loss" in rule.missing(status)
+    assert "use the metric loss" in rule.missing(status)
     assert not rule.holds(status)
 
 
@@ -342,7 +342,7 @@ def test_a_metric_that_should_rise_and_falls_is_diverging():
 def test_a_target_in_percent_and_one_as_a_fraction_are_the_same(metric, scale, target, meant):
     status = status_of(accuracies(scale * RISING, metric=metric), LogQuestion(metric=metric, target=target))
     assert status.arrival.target == pytest.approx(meant)
-    assert any("is taken for" in remark for remark in status.remarks) == (target != meant)
+    assert any("is read as" in remark for remark in status.remarks) == (target != meant)
 
 
 @pytest.mark.parametrize("target", [-0.1, 120.0])
@@ -372,12 +372,12 @@ def test_validation_comes_before_training_whatever_is_asked():
     "asked", [{"family": "optimus"}, {"learning_rate": "cosine"}], ids=["a family", "a learning rate"]
 )
 def test_a_run_that_is_continued_as_others_went_takes_nothing_else(asked):
-    with pytest.raises(InputError, match="has no family and no learning rate"):
+    with pytest.raises(InputError, match="takes no family and no learning rate"):
         LogQuestion(like=(log_of(),), **asked)
 
 
 def test_the_law_of_optimus_knows_no_learning_rate():
-    with pytest.raises(InputError, match="knows no learning rate"):
+    with pytest.raises(InputError, match="has no learning rate"):
         LogQuestion(family="optimus", learning_rate="cosine")
     assert status_of(log_of(), LogQuestion(family="optimus", total_steps=4000)).end.p50 < 1.5
 
@@ -397,7 +397,7 @@ def test_a_silent_run_whose_next_row_would_be_behind_its_end_is_over():
 @pytest.mark.parametrize("asked", [{"total_steps": 500}, {"n_epochs": 5}], ids=["in steps", "in epochs"])
 def test_a_run_that_went_on_beyond_its_length_ends_with_its_log(asked):
     status = status_of(log_of(steps_per_epoch=100.0), LogQuestion(target=1.5, **asked))
-    told = "The log goes on to step 1,000, beyond the length of 500 steps: the run is taken to end there."
+    told = "The log goes on to step 1,000, beyond the length of 500 steps: the run is assumed to end there."
     assert told in status.remarks
     assert (status.total_steps, status.progress, status.is_over) == (1000.0, 1.0, True)
     assert status.end.p10 == status.end.p50 == status.end.p90 == falling()[-1]
@@ -441,7 +441,7 @@ def test_a_single_batch_does_not_reach_a_target():
 
 def test_a_target_of_a_run_with_loss_and_accuracy_tells_of_which_it_is():
     log = log_of(more=accuracies(RISING).series)
-    told = "The target 0.92 is one of 'loss': for an accuracy, ask for that metric."
+    told = "The target 0.92 is read as one of 'loss': for an accuracy, name that metric."
     assert told in status_of(log, LogQuestion(target=0.92)).remarks
     for asked in (LogQuestion(target=0.92, metric="loss"), LogQuestion(target=0.92, metric="accuracy"), LogQuestion()):
         assert told not in status_of(log, asked).remarks
@@ -450,14 +450,12 @@ def test_a_target_of_a_run_with_loss_and_accuracy_tells_of_which_it_is():
 @pytest.mark.parametrize(("target", "is_told"), [(0.5, True), (92.0, True), (1.7, False), (120.0, False)])
 def test_only_a_target_that_may_be_an_accuracy_asks_which_one_is_meant(target, is_told):
     log = log_of(more=accuracies(RISING).series)
-    told = any(
-        "for an accuracy, ask for that metric" in one for one in status_of(log, LogQuestion(target=target)).remarks
-    )
+    told = any("for an accuracy, name that metric" in one for one in status_of(log, LogQuestion(target=target)).remarks)
     assert told is is_told
 
 
 def test_which_way_is_better_is_told_where_nobody_knows():
-    told = "'tomato' is taken to be better when lower."
+    told = "'tomato' is assumed to be better when lower."
     assert told in status_of(accuracies(RISING, metric="tomato"), LogQuestion(metric="tomato")).remarks
     assert not status_of(log_of(), LogQuestion(learning_rate="constant")).remarks
 
@@ -466,7 +464,7 @@ def test_a_run_is_laid_over_others_as_soon_as_the_steps_of_an_epoch_are_known():
     """In the first epoch a length in epochs is no number of steps yet: that ends no watch."""
     asked = LogQuestion(n_epochs=40, like=(log_of(),), target=1.3)
     early = status_of(log_of(steps=STEPS[:40]), asked)
-    told = "It is not known yet how many steps an epoch has: the run is continued as others went from then on."
+    told = "The number of steps per epoch is not known yet: once it is, the run is continued like the others."
     assert told in early.remarks
     assert (early.curve, early.end, early.arrival) == (None, None, None)
     later = status_of(log_of(steps=STEPS[:40], steps_per_epoch=25.0), asked)

@@ -36,7 +36,7 @@ class Fit:
 
     def __post_init__(self) -> None:
         if not 1 <= self.n_layers <= MOST:
-            raise InputError(f"A model has from 1 to {MOST:g} layers, not {self.n_layers:g}.")
+            raise InputError(f"A model should have from 1 to {MOST:g} layers, not {self.n_layers:g}.")
         for name in ("b0", "b1", "b2"):
             value = getattr(self, name)
             if not 0 <= value <= gate.MOST_VALUE:
@@ -68,7 +68,7 @@ def chosen_rows(path: str | Path, *, split: str | None = None) -> list[tuple[str
         )
     if split is None and len(splits) > 1:
         known = " and ".join(name or "no split" for name in splits)
-        raise InputError(f"'{path}' holds rows of {known}: say which rows, such as {next(filter(None, splits))}.")
+        raise InputError(f"'{path}' has rows of {known}: choose one, such as {next(filter(None, splits))}.")
     return [(where, line) for where, line in lines if split is None or line.get(_CHOOSE, "") == split]
 
 
@@ -78,7 +78,7 @@ def usable(fits: Sequence[Fit]) -> tuple[tuple[Fit, ...], tuple[str, ...]]:
     n_lost = len(fits) - len(kept)
     if len({(fit.family, fit.n_layers, fit.model) for fit in kept}) < 2:
         raise InputError(
-            f"A transfer needs fits of 2 models or more; of these {len(fits)} rows it can use {len(kept)}."
+            f"A transfer needs fits of at least 2 models; of these {len(fits)} rows it can use {len(kept)}."
         )
     models = ", ".join(sorted({fit.model for fit in fits if fit.is_degenerate}))
     many = of_all(n_lost, len(fits), "rows", "is a degenerate fit", "are degenerate fits")

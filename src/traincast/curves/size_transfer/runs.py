@@ -54,7 +54,7 @@ def read_known_runs(
     runs = tuple(_run(where, row, Path(path).parent, wanted, size) for where, row in rows)
     units = {run.unit for run in runs}
     if len(units) > 1:
-        raise InputError(f"Some runs of '{path}' count steps and some epochs only: give the steps of an epoch.")
+        raise InputError(f"Some runs of '{path}' count steps and others only epochs: give the steps per epoch.")
     return runs
 
 
@@ -71,7 +71,7 @@ def _run(where: str, row: Row, folder: Path, wanted: Wanted, size: str | None) -
         row = {name: cell for name, cell in row.items() if name not in EPOCHS}  # of another target, who knows
         epochs = epochs_until(log, wanted.metric, wanted.target)
         if epochs is None:
-            remarks.append(f"{row.get('model')}: its log does not get to {wanted.metric} {wanted.target:g}.")
+            remarks.append(f"{row.get('model')}: its log does not reach {wanted.metric} {wanted.target:g}.")
         else:
             found["epochs"] = epochs
     return KnownRun(

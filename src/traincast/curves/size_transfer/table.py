@@ -21,7 +21,7 @@ def read_rows(path: Path) -> list[tuple[str, Row]]:
     text = _text(path)
     lines = _json_rows(path, text) if text.lstrip().startswith(("[", "{")) else _csv_rows(path, text)
     if not lines:
-        raise FileFormatError(f"'{path}' holds no runs.")
+        raise FileFormatError(f"'{path}' has no runs.")
     return lines
 
 
@@ -53,7 +53,7 @@ def _csv_rows(path: Path, text: str) -> list[tuple[str, Row]]:
     except csv.Error as error:  # a cell of more than 131,072 characters
         raise FileFormatError(f"'{path}' is not a CSV table: {error} in line {reader.line_num}.") from None
     if not header:
-        raise FileFormatError(f"'{path}' is empty: it needs a header and a row for each run.")
+        raise FileFormatError(f"'{path}' is empty: it needs a header and one row per run.")
     lines: list[tuple[str, Row]] = []
     for line, cells in rows:
         where = f"'{path}', line {line}"
@@ -69,7 +69,7 @@ def _json_rows(path: Path, text: str) -> list[tuple[str, Row]]:
     except json.JSONDecodeError as error:
         raise FileFormatError(f"'{path}' is not valid JSON: {error.msg} in line {error.lineno}.") from None
     if not isinstance(data, list) or not all(isinstance(row, dict) for row in data):
-        raise FileFormatError(f"'{path}' should be a list of objects, one for each run.")
+        raise FileFormatError(f"'{path}' should be a list of objects, one per run.")
     return [
         (
             f"'{path}', run {place}",

@@ -113,7 +113,7 @@ def predict_parameters(
     rows, remarks = usable(fits)
     family = _family(rows, family)
     if n_layers < 1 or not 0 < total_steps < math.inf:
-        raise InputError(f"A model has {size_name} and a run has steps: {n_layers} and {total_steps} cannot be.")
+        raise InputError(f"A model needs {size_name} and a run needs steps: {n_layers} and {total_steps} cannot be.")
     draws = {name: _draws(rows, name, n_layers, family, seed=_SEED + place) for place, name in enumerate(QUANTITIES)}
     drawn: dict[str, Floats] = {name: found for name, found in draws.items() if found is not None}
     drawn["b2"] = _lowest_loss(rows, n_layers, family)
@@ -148,7 +148,7 @@ def _family(rows: Sequence[Fit], family: str | None) -> str:
     if family is not None and family not in known:
         raise InputError(f"No fit is of family '{family}'; there is {', '.join(repr(name) for name in known)}.")
     if family is None and len(known) > 1:
-        raise InputError(f"The fits are of {len(known)} families ({', '.join(known)}): say which one is asked for.")
+        raise InputError(f"The fits are of {len(known)} families ({', '.join(known)}): say which one to predict.")
     return known[0] if family is None else family
 
 
@@ -196,18 +196,18 @@ def _warnings(
     found = []
     if len(own) == 1:
         found.append(
-            f"Of this {name} one model has run ({own[0]:,} {size_name}): how it changes with its size is a guess."
+            f"Of this {name} only one model was run ({own[0]:,} {size_name}): how it changes with size is a guess."
         )
     elif not own[0] <= n_layers <= own[-1]:
         found.append(
-            f"{n_layers:,} {size_name} are outside of what was seen of this {name} ({own[0]:,} to {own[-1]:,})."
+            f"{n_layers:,} {size_name} are outside the range seen for this {name} ({own[0]:,} to {own[-1]:,})."
         )
     found += [
-        f"{test.quantity} differs between GPUs by {test.spread_fraction:.1%}, more than chance explains "
-        f"(p = {test.p_value:.3f}, {test.n_rows} rows); the GPUs are pooled all the same."
+        f"{test.quantity} differs between GPUs by {test.spread_fraction:.1%}, more than chance explains (p = "
+        f"{test.p_value:.3f}, {test.n_rows} rows); the GPUs are pooled nevertheless."
         for test in tests
         if test.is_rejected
     ]
     if any(fit.b2 <= _FLOOR for fit in rows):
-        found.append("In some fits b2 sits at its bound of 0: that of the prediction is one of its family.")
+        found.append("In some fits b2 is at its bound of 0: the prediction uses the typical b2 of its family.")
     return tuple(found)

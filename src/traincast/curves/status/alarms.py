@@ -42,7 +42,7 @@ def learning_alarms(series: Series, curve: Curve | None, settled: Settled, unit:
         word = "falls" if sign < 0 else "rises"
         alarms.append(f"Diverging: '{series.name}' {word}, from {sign * best:.4g} at its best to {sign * now:.4g} now.")
     elif curve is not None and _is_still(values) and not _gains(curve):
-        alarms.append(f"Plateau: '{series.name}' stays at {sign * now:.4g}, and the forecast hardly moves it.")
+        alarms.append(f"Plateau: '{series.name}' stays at {sign * now:.4g}, and is forecast to hardly change.")
     return alarms
 
 
@@ -60,7 +60,9 @@ def speed_alarms(log: Log, pace: Pace | None, expected_s: float | None) -> list[
     if waits is not None:
         share = float(np.mean(waits.values[-max(3, len(waits) // 5) :])) / pace.step_s
         if share > _WAITS:
-            alarms.append(f"Input-bound: {show_percent(min(share, 1.0))} of {one_of(log.unit)} is waiting for data.")
+            alarms.append(
+                f"Input-bound: {show_percent(min(share, 1.0))} of {one_of(log.unit)} is spent waiting for data."
+            )
     return alarms
 
 

@@ -26,7 +26,7 @@ class Speed:
 
     def __post_init__(self) -> None:
         if not (self.step_s > 0 and np.isfinite(self.step_s)):
-            raise InputError(f"A step takes more than 0 seconds, not {self.step_s}.")
+            raise InputError(f"A step should take more than 0 seconds, not {self.step_s}.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,7 +46,7 @@ def at_batch(status: Status, batch_size: float, *, noise_scale: float, own_batch
     if there is None:
         raise InputError("Another batch size changes when a target is reached: give a target.")
     if own is None:
-        raise InputError(f"'{status.log.path}' does not say its batch size: give it.")
+        raise InputError(f"'{status.log.path}' does not give its batch size: add it.")
     more = float(epochs_at_batch(1.0, batch_size, at_batch=own, noise_scale=noise_scale))
     return AtBatch(
         batch_size=batch_size,

@@ -1,4 +1,4 @@
-"""How fast a run goes, from the clock in its log: seconds of a step, without the time in which it stood still.
+"""How fast a run goes, from the clock in its log: seconds of a step, without the time in which it idle.
 
 Evaluations and checkpoints come again and again, so they belong to the pace. What comes once does not: compiling in the
 first steps, a machine that was away, a restart with the steps that it repeats. That is counted as downtime.

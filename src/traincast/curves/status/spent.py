@@ -46,14 +46,14 @@ def spent_so_far(log: Log, pace: Pace | None, step: float) -> Spent | None:
         return Spent(total_s=last_s, n_steps=step, remark=_late_start(log, first_step, first_s, before_s, last_s))
     if first_step > _ONE_ROW * _stride(clock):
         where = f"{log.unit} {count(first_step, log.unit)}"
-        remark = f"The log begins at {where}: what the run took before that is not in its time so far."
+        remark = f"The log begins at {where}: the time before that is not included."
         return Spent(total_s=last_s, n_steps=step - first_step, remark=remark)
     if first_s >= _BEGINS * pace.step_s:
         return Spent(total_s=last_s, n_steps=step)
     steps = counted(first_step, log.unit)
     remark = (
         f"The log's clock begins with its first row: the time so far counts the {steps} up to there as "
-        f"{show_duration(before_s)}, at the pace of the others."
+        f"{show_duration(before_s)}, at the pace of the later ones."
     )
     return Spent(total_s=last_s + before_s, n_steps=step, before_s=before_s, remark=remark)
 
@@ -64,17 +64,17 @@ def _late_start(log: Log, first_step: float, first_s: float, before_s: float, la
         return None
     where = f"{log.unit} {count(first_step, log.unit)}"
     return (
-        f"The log's clock shows {show_duration(first_s)} at its first row, {where}: all of that is counted as time of "
-        "the run, and too much if that clock began earlier."
+        f"The log's clock shows {show_duration(first_s)} at its first row, {where}: all of it is counted as time "
+        "of the run, which is too much if the clock started earlier."
     )
 
 
 def about_price(log: Log, speed: Speed | None, total_steps: float | None) -> tuple[str, ...]:
     """Of a run with a price: which costs are not known, and why."""
     clock = clock_of(log)
-    timed = "its log has no clock" if clock is None else "less than three rows of its log have a time"
+    timed = "its log has no clock" if clock is None else "fewer than three rows of its log have a time"
     if speed is None:
-        return (f"There is a price but no bill: {timed}, and no time of a step is given.",)
+        return (f"There is a price but no cost: {timed}, and no time per step is given.",)
     found = []
     if clock is None:
         found.append(f"There is no cost so far: {timed}.")

@@ -39,7 +39,7 @@ def facts_of(status: Status) -> list[tuple[str, str]]:
     if status.end is not None:
         rows.append(("at the end", f"{status.end.p50:.4g} ({status.end.p10:.4g} to {status.end.p90:.4g})"))
     if status.pace is not None:
-        still = f", {show_duration(status.pace.downtime_s)} stood still" if status.pace.downtime_s >= 1 else ""
+        still = f", {show_duration(status.pace.downtime_s)} idle" if status.pace.downtime_s >= 1 else ""
         rows.append((one_of(status.unit), f"{show_duration(status.pace.step_s)}{still}"))
     if status.left_s is not None:
         rows.append(("time left", "over" if status.is_over else times(status.left_s)))

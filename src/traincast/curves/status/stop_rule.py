@@ -62,17 +62,17 @@ class StopRule:
         """Why the rule cannot hold, as far as the log tells so far; None where it can."""
         if self.name == "loss" and not is_loss(status.series.metric):
             return (
-                f"The rule '{self}' is about a loss, and '{status.series.name}' is watched, which is none: ask for the "
-                "metric loss."
+                f"The rule '{self}' is about a loss, and '{status.series.name}' is being watched, which is not a "
+                "loss: use the metric loss."
             )
         if self.name == "eta_s" and status.total_steps is None:
             return (
-                f"The rule '{self}' needs the length of the run, and '{status.log.path}' does not say it: give its "
-                "steps or epochs."
+                f"The rule '{self}' needs the length of the run, and '{status.log.path}' does not give it: name "
+                "its steps or epochs."
             )
         needed = {"eta_s": status.speed, "slower": status.pace}
         if self.name in needed and needed[self.name] is None:
-            return f"The rule '{self}' needs a clock, and less than three rows of '{status.log.path}' have a time."
+            return f"The rule '{self}' needs a clock, but fewer than three rows of '{status.log.path}' have a time."
         return None
 
     def holds(self, status: Status) -> bool:
@@ -94,5 +94,5 @@ def read_rule(text: str) -> StopRule:
     name = re.sub(r"\s", "", match["name"])
     limit = float(match["limit"])
     if name == "p(target)" and not 0 <= limit <= 1:
-        raise ParameterError("stop_if", text, "a probability is between 0 and 1, and 5 % is 0.05")
+        raise ParameterError("stop_if", text, "a probability should be between 0 and 1 (5 % is 0.05)")
     return StopRule(name, match["sign"] == "<", limit)

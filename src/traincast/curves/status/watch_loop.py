@@ -136,7 +136,7 @@ class Watch:
         if self.rule is None:
             return
         if (lacking := self.rule.lacking(self.asked)) is not None:
-            self.display.tell(f"Warning: {lacking} Until it is watched with that, it stops nothing.")
+            self.display.tell(f"Warning: {lacking} Until then the rule stops nothing.")
         elif (missing := self.rule.missing(found)) is not None:
             if self.strict and not self.rule.may_come(found, self.asked):
                 raise InputError(missing)
@@ -153,7 +153,7 @@ class Watch:
             self.status = replace(self.status, warnings=(*others, *silent), silent_s=silent_s)
             self.display.update(self.status)
         if not self.path.exists():
-            gone = f"'{self.path}' is not there any more."
+            gone = f"'{self.path}' no longer exists."
             if self.strict:
                 raise InputError(gone)
             self.display.tell(f"Waiting: {gone}")

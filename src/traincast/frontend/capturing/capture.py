@@ -12,6 +12,7 @@ import torch
 
 import traincast
 from traincast.errors import InputError, TraincastError
+from traincast.frontend.capture_progress import report
 from traincast.frontend.capturing.meta_module import batched_example, map_tensors, meta_copy, on_meta
 from traincast.frontend.capturing.meta_recorder import MetaRecorder
 from traincast.frontend.capturing.recorder import Recording
@@ -25,6 +26,7 @@ from traincast.trace.trace import Module, Parameter, Trace
 
 # Never 1: PyTorch specialises on it. The first two give the line, the third checks it.
 BATCH_SIZES = (2, 3, 5)
+_N_STEPS = len(BATCH_SIZES) + 1  # one more, which shows what follows the dtype
 
 
 def capture_step(step: TrainingStep) -> Trace:
@@ -52,7 +54,8 @@ def capture(  # noqa: PLR0913  (the options of traincast.capture, and a name)
     make_inputs = batched_example(example)
     recordings: dict[int, Recording] = {}
     requests: list[torch.dtype] = []
-    for batch in BATCH_SIZES:
+    for n_done, batch in enumerate(BATCH_SIZES):
+        report(n_done, _N_STEPS)
         copied = meta_copy(module, train=train)  # anew each time: a model may keep what it computed once
         recorder = MetaRecorder([path for path, _ in copied.named_modules()])
         with torch.device("meta"):
@@ -61,8 +64,10 @@ def capture(  # noqa: PLR0913  (the options of traincast.capture, and a name)
     paths = [path for path, _ in copied.named_modules()]
     recording = recordings[BATCH_SIZES[0]]
     checkpointed = any(recording.op_recomputed)
+    report(len(BATCH_SIZES), _N_STEPS)
     follow = _requests_that_follow(copied, make_inputs, requests, loss=loss, train=train, checkpointed=checkpointed)
     graph = join(recordings, paths, follow)
+    report(_N_STEPS, _N_STEPS)
     trace = Trace(
         name=name or type(module).__name__,
         mode=mode,
@@ -81,7 +86,7 @@ def capture(  # noqa: PLR0913  (the options of traincast.capture, and a name)
         },
     )
     if not graph.n_ops:
-        raise InputError(f"{trace.name} runs no operation on its inputs: there is nothing to forecast.")
+        raise InputError(f"{trace.name} runs no operation on its inputs, so there is nothing to forecast.")
     check_trace(trace, where=f"the trace of {trace.name}")
     check_step(graph, where=f"the trace of {trace.name}")
     return trace

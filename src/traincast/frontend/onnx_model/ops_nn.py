@@ -105,7 +105,7 @@ def _attention(node: Node, *values: Any) -> Any:
     """Attention of opset 23, without a cache of earlier keys."""
     query, key, value = values[:3]
     if any(given is not None for given in values[4:]):
-        raise CaptureError(f"The Attention '{node.name}' reads a cache of earlier keys, which training has not.")
+        raise CaptureError(f"The Attention '{node.name}' reads a cache of earlier keys, which training does not have.")
     merged = query.dim() == 3
     if merged:
         query = _heads(query, node.get("q_num_heads"))

@@ -93,4 +93,6 @@ def _refuse_unusual(node: Node) -> None:
         "a reset before the product": node.op == "GRU" and not node.get("linear_before_reset", 0),
     }
     if found := [reason for reason, present in reasons.items() if present]:
-        raise CaptureError(f"The ONNX node '{node.name}' ({node.op}) has {found[0]}, which torch's {node.op} has not.")
+        raise CaptureError(
+            f"The ONNX node '{node.name}' ({node.op}) uses {found[0]}, which torch's {node.op} does not support."
+        )

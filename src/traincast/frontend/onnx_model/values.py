@@ -55,7 +55,7 @@ def ints(value: Any, what: str) -> list[int]:
 def axis_of(node: Node, axis: int, n_dims: int) -> int:
     """The axis of a tensor with so many, counted from its first; one that it does not have is a broken file."""
     if not -n_dims <= axis < n_dims:
-        raise CaptureError(f"The {node.op} '{node.name}' asks for axis {axis} of a tensor that has {n_dims}.")
+        raise CaptureError(f"The {node.op} '{node.name}' asks for axis {axis} of a tensor with {n_dims} dimensions.")
     return axis % n_dims
 
 

@@ -41,7 +41,7 @@ class ForecastCallback(Callback):  # type: ignore[misc]  # keras is not read by 
     ) -> None:
         super().__init__()
         if not argument_checks.number("every_steps", every_steps) >= 1:
-            raise InputError(f"A row is written every 1 step or more, not every {every_steps}.")
+            raise InputError(f"Rows should be written every 1 or more steps, not every {every_steps}.")
         asked = LogQuestion(target=target, metric=metric, split=split, usd_per_hour=usd_per_hour)
         self._reporter = Reporter(path, asked, every_s=every_s, tell=tell)
         self.tell_user, self.is_off = self._reporter.tell_user, False

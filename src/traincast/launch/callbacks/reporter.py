@@ -68,11 +68,11 @@ class Reporter:
     ) -> None:
         """Arguments that cannot be right raise: no training has begun. What the machine lacks is told when one does."""
         if not isinstance(path, str | os.PathLike):
-            raise InputError(f"A log should be the path of a file, not {path!r}.")
+            raise InputError(f"The log should be the path of a file, not {path!r}.")
         if not argument_checks.number("every_s", every_s) >= 0:
-            raise InputError(f"every_s should be 0 seconds or more between two lines, not {every_s:g}.")
+            raise InputError(f"every_s, the seconds between two lines, should be at least 0, not {every_s:g}.")
         if not (tell is None or callable(tell)):
-            raise InputError(f"tell should be a function that is given a line, not {tell!r}.")
+            raise InputError(f"tell should be a function that takes a line, not {tell!r}.")
         self._path = Path(path)
         self._asked = asked
         self._every_s = every_s
@@ -105,7 +105,7 @@ class Reporter:
             self._log.add({**row, "total_steps": self._total_steps})
         except OSError as error:
             self._log = None
-            self.tell_user(f"traincast: '{self._path}' cannot be written ({error.strerror}); no more rows are.")
+            self.tell_user(f"traincast: '{self._path}' cannot be written ({error.strerror}); no more rows are written.")
             return
         if time.monotonic() - self._told_at_s >= self._every_s:
             self.tell()

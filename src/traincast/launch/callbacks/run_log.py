@@ -35,7 +35,9 @@ class RunLog:
     def _seconds_before(self) -> float:
         """Since the first start, at the time of now: the last row's clock and how long ago it was written."""
         if self._path.exists() and not self._path.is_file():  # a pipe would keep whoever writes to it waiting
-            raise FileFormatError(f"'{self._path}' is no file to which rows can be added: give the log another name.")
+            raise FileFormatError(
+                f"'{self._path}' is not a file to which rows can be appended: give the log another name."
+            )
         if not self._path.exists() or not self._path.stat().st_size:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._append(_HEADER)

@@ -59,7 +59,7 @@ def run_ddp(  # noqa: PLR0913  (the options of a measured step)
     share = share_of(batch_size, group.n_processes)
     check_count_of("steps", n_steps)
     if not any(weight.requires_grad for weight in runnable.module.parameters()):
-        raise InputError(f"{runnable.name} has nothing to train, so its processes have nothing to exchange.")
+        raise InputError(f"{runnable.name} has no trainable parameters, so its processes have nothing to exchange.")
     environment = read_environment(group.device)  # before the run, whose own load it would show otherwise
     with users_code(f"Preparing {runnable.name} and its batch"), losses_told():
         loop = Loop(group, runnable, share, optimizer=optimizer, precision=precision)
@@ -72,7 +72,7 @@ def run_ddp(  # noqa: PLR0913  (the options of a measured step)
         if on_progress is not None:
             on_progress(number, N_ROUNDS)
         if on_round is not None and number < N_ROUNDS:
-            stopped = f"It was stopped after {number} of {N_ROUNDS} rounds."
+            stopped = f"Stopped after {number} of {N_ROUNDS} rounds."
             on_round(replace(known, is_partial=True, warnings=(stopped, *known.warnings)))
     return known
 
@@ -179,7 +179,7 @@ def _warnings(of_losses: list[list[str]], n_local: int, environment: Environment
     found += on_load(environment)
     n_threads, n_cores = n_local * environment.n_threads, environment.n_cores
     if environment.device_kind == "cpu" and n_threads > n_cores:
-        found.append(f"{n_threads} threads share {n_cores} cores: they wait for each other.")
+        found.append(f"{n_threads} threads share {n_cores} cores: they compete for them.")
     return tuple(found)
 
 

@@ -60,10 +60,10 @@ def join(device: str, *, timeout_s: float) -> Group:
     """Meets the others, until this process ends. Nobody waits for another longer than `timeout_s`."""
     missing = [name for name in _NEEDED if name not in os.environ]
     if missing:
-        raise InputError(f"{missing[0]} is not set: a process of several is started by torchrun, which sets it.")
+        raise InputError(f"{missing[0]} is not set: start the processes with torchrun, which sets it.")
     check_device(device)
     if device not in ("cpu", "cuda"):
-        raise InputError(f"Several processes run on 'cpu' or on 'cuda', a GPU each, not on '{device}'.")
+        raise InputError(f"Several processes run on 'cpu' or on 'cuda' (one GPU each), not on '{device}'.")
     backend, own = "gloo", "cpu"
     if device == "cuda":
         local_rank = int(os.environ["LOCAL_RANK"])
@@ -76,7 +76,7 @@ def join(device: str, *, timeout_s: float) -> Group:
             dist.init_process_group(backend, timeout=timedelta(seconds=timeout_s))
         except (RuntimeError, ValueError) as error:
             where = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
-            raise LostProcessError(f"The processes did not meet at {where} ({one_line(error)}).") from error
+            raise LostProcessError(f"The processes could not connect at {where} ({one_line(error)}).") from error
         atexit.register(part)
     n_processes = dist.get_world_size()
     return Group(

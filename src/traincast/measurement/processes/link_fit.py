@@ -41,14 +41,16 @@ def ring_bytes(n_bytes: float, n_processes: int) -> float:
 def fit_link(n_processes: int, sizes_bytes: Sequence[int], rounds_s: Sequence[Sequence[float]]) -> LinkFit:
     """`rounds_s` has, for each size, the seconds of its all-reduce in each round; slow sizes may have fewer rounds."""
     if n_processes < 2 or len(set(sizes_bytes)) < 2:
-        raise InputError("A link is fitted from all-reduces of two sizes or more, between two processes or more.")
+        raise InputError("Fitting a link needs all-reduces of at least two sizes between at least two processes.")
     sizes = np.array(sizes_bytes, float)
     n_rounds = max(len(each) for each in rounds_s)
     rounds = [np.array([each[min(number, len(each) - 1)] for each in rounds_s]) for number in range(n_rounds)]
     # A round in which another job slowed the small messages down tells no bandwidth, and does not spoil the others.
     fits = [found for found in (_fit(n_processes, sizes, seconds) for seconds in rounds) if found is not None]
     if not fits:
-        raise InputError("The all-reduces took no longer with more bytes: the sizes are too small to tell a bandwidth.")
+        raise InputError(
+            "The all-reduces did not take longer with more bytes: the sizes are too small to determine a bandwidth."
+        )
     return LinkFit(
         n_processes=n_processes,
         latency_s=summarise([latency_s for latency_s, _ in fits]),

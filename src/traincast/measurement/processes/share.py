@@ -8,7 +8,7 @@ from traincast.errors import InputError
 def check_count(n_processes: int) -> int:
     """The number of processes, if there is something between them to measure."""
     if n_processes < 2:
-        raise InputError(f"Between {n_processes} processes there is nothing to measure: give 2 or more.")
+        raise InputError(f"Between {n_processes} processes there is nothing to measure: give at least 2.")
     return n_processes
 
 
@@ -17,8 +17,8 @@ def share_of(batch_size: int, n_processes: int) -> int:
     check_count(n_processes)
     if batch_size < n_processes or batch_size % n_processes:
         raise InputError(
-            f"A batch of {batch_size} cannot be shared equally by {n_processes} processes: "
-            f"it must be a multiple of {n_processes}."
+            f"A batch of {batch_size} cannot be split equally among {n_processes} processes: it must be a "
+            f"multiple of {n_processes}."
         )
     return batch_size // n_processes
 

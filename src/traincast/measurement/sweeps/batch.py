@@ -82,7 +82,7 @@ class BatchSweep:
             return f"Out of memory at {last.batch_size:,}."
         if last.status == "too slow":
             took, most = show_duration(last.step_s or 0.0), show_duration(self.max_step_s)
-            return f"Stopped at {last.batch_size:,}, where one step took {took}: longer than --max-step-s, {most}."
+            return f"Stopped at {last.batch_size:,}, where one step took {took}: longer than the limit of {most}."
         if last.status == "failed":
             return f"Stopped at {last.batch_size:,}: {last.message}"
         return f"Stopped by Ctrl-C after {last.batch_size:,}."

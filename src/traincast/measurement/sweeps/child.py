@@ -52,7 +52,7 @@ def outcome_of(code: int, answer: Mapping[str, Any] | None, errors: str) -> Outc
     lines = [line.strip() for line in errors.splitlines() if line.strip()]
     was_killed = code == -signal.SIGKILL
     was_refused = code != 0 and any(words in errors for words in ("bad_alloc", "Cannot allocate memory", "MemoryError"))
-    words = lines[-1][:_LONGEST] if lines else "without a word"
+    words = lines[-1][:_LONGEST] if lines else "without output"
     how = f"ended with code {code}" if code >= 0 else f"was ended by {_signal_name(-code)}"
     return Outcome(
         answer=answer if code == 0 else None,

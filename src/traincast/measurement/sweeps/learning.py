@@ -100,8 +100,8 @@ def find_learner(runnable: Runnable, problem: Problem) -> Learner:
         name="a small CNN",
         module=small_cnn(),
         problem=problem,
-        remark=f"{runnable.name} does not map an image to {N_CLASSES} classes or more: "
-        f"a small CNN learns {problem.name} in its place; step times are those of {runnable.name}.",
+        remark=f"{runnable.name} does not map an image to at least {N_CLASSES} classes: a small CNN learns "
+        f"{problem.name} in its place; step times are of {runnable.name}.",
     )
 
 

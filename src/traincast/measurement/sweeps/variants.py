@@ -84,7 +84,7 @@ class VariantSweep:
             return "Nothing could be measured."
         first = self.measured[0]
         if len(self.measured) == 1:
-            return f"Only {first.label} was measured: {show_duration(_step_s(first))} a step."
+            return f"Only {first.label} was measured: {show_duration(_step_s(first))} per step."
         return " ".join(_compared(row, first) for row in self.measured[1:]) + _break_even(self.measured)
 
     def to_dict(self) -> dict[str, Any]:
@@ -182,7 +182,7 @@ def sweep_norm(
         raise InputError("Without an optimizer nothing is learned: name one, or leave the epochs out.")
     bare, n_replaced = without_batch_norm(runnable)
     if not n_replaced:
-        raise InputError(f"{runnable.name} has no batch norm to leave out: there is nothing to compare.")
+        raise InputError(f"{runnable.name} has no batch norm to remove, so there is nothing to compare.")
     attempts = {
         label: _learning(variant(label, own, **settings), own, n_epochs, problem, settings)
         for label, own in (("with batch norm", runnable), ("without", bare))
@@ -235,7 +235,9 @@ def _compared(row: VariantRow, first: VariantRow) -> str:
     ratio = _step_s(first) / _step_s(row)
     (low, high), (first_low, first_high) = row.measurement.interval("step_s"), first.measurement.interval("step_s")
     if max(ratio, 1 / ratio) < 1 + _LEAST_DIFFERENCE or (low <= first_high and first_low <= high):
-        return f"No clear difference between {row.label} and {first.label}: their steps spread more than they differ."
+        return (
+            f"No clear difference between {row.label} and {first.label}: their step times vary more than they differ."
+        )
     if ratio > 1:
         return f"{row.label} is {ratio:.2f} times as fast as {first.label}."
     return f"{row.label} takes {1 / ratio:.2f} times as long as {first.label}."
@@ -250,7 +252,7 @@ def _break_even(rows: tuple[VariantRow, ...]) -> str:
         gain_s = _step_s(first) - _step_s(row)
         spent = f" Compiling took {show_duration(row.compile_s)}"
         if gain_s > 0:
-            told.append(f"{spent}, won back after {row.compile_s / gain_s:,.0f} steps.")
+            told.append(f"{spent}, which pays off after {row.compile_s / gain_s:,.0f} steps.")
         else:
-            told.append(f"{spent}, which is never won back here.")
+            told.append(f"{spent}, which never pays off here.")
     return "".join(told)

@@ -21,7 +21,7 @@ class Augmentation:
 
     def __post_init__(self) -> None:
         if self.crop_padding < 0:
-            raise InputError(f"A crop padding of {self.crop_padding} pixels is below 0.")
+            raise InputError(f"The crop padding should be at least 0 pixels, not {self.crop_padding}.")
         if not 0 <= self.flip_probability <= 1:
             raise InputError(f"A flip probability of {self.flip_probability} is not between 0 and 1.")
 

@@ -112,10 +112,10 @@ def _generator(*words: int) -> Tensor:
 
 def _check_weights(weights: Tensor, *, n_samples: int, is_shuffled: bool) -> None:
     if not is_shuffled:
-        raise InputError("Weights draw samples at random, so batches with weights cannot keep the order of the data.")
+        raise InputError("Sampling by weight is random, so weighted batches cannot keep the order of the data.")
     if tuple(weights.shape) != (n_samples,):
         raise InputError(f"Weights of shape {tuple(weights.shape)} cannot go with {n_samples} samples.")
     if n_samples > _MOST_DRAWN:
         raise InputError(f"Samples are drawn by weight from at most {_MOST_DRAWN:,}, not from {n_samples:,}.")
     if not bool(torch.isfinite(weights).all()) or float(weights.min()) < 0 or float(weights.sum()) <= 0:
-        raise InputError("Weights are finite, not below 0, and not all 0.")
+        raise InputError("Weights should be finite, not below 0, and not all 0.")

@@ -31,7 +31,7 @@ def split_per_class(labels: Tensor, *, test_share: float, seed: int) -> tuple[Te
     counts = labels.bincount()
     if bool((counts == 1).any()):
         label = int((counts == 1).nonzero()[0])
-        raise InputError(f"Class {label} has one image, and a split into training and test data needs two.")
+        raise InputError(f"Class {label} has only one image, but splitting into training and test data needs two.")
     is_test = torch.zeros(len(labels), dtype=torch.bool)
     is_test[subset_per_class(labels, share=test_share, seed=seed)] = True
     return (~is_test).nonzero().flatten(), is_test.nonzero().flatten()

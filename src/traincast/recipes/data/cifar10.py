@@ -55,7 +55,9 @@ def read_cifar10(
     """CIFAR-10 from a folder or an archive; `checksums` are the MD5 of its batches, None to read them as they are."""
     side = _SIDE if image_side is None else image_side
     if side < _SIDE or side % _SIDE:
-        raise InputError(f"CIFAR-10 images of {side} x {side} pixels cannot be made: a side is a multiple of {_SIDE}.")
+        raise InputError(
+            f"CIFAR-10 images of {side} x {side} pixels are not possible: the side should be a multiple of {_SIDE}."
+        )
     parts = {name: _batch(data, f"{path}: {name}") for name, data in _files(path, checksums).items()}
     train = [parts[name] for name in TRAIN_FILES]
     return ImageDataset(
@@ -124,7 +126,7 @@ def _batch(data: bytes, name: str) -> tuple[Any, Any]:
     """Pixels and labels of one batch; rows are 1,024 red, then 1,024 green, then 1,024 blue pixels."""
     content = read_plain_pickle(data, name=name)
     if not isinstance(content, dict):
-        raise FileFormatError(f"'{name}' is not a batch of CIFAR-10: it holds no dictionary.")
+        raise FileFormatError(f"'{name}' is not a batch of CIFAR-10: it has no dictionary.")
     found = {key.decode("latin1") if isinstance(key, bytes) else key: value for key, value in content.items()}
     pixels, labels = found.get("data"), found.get("labels")
     if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8 or pixels.shape[1:] != (3 * _SIDE * _SIDE,):

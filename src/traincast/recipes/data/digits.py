@@ -22,7 +22,9 @@ def read_digits(*, image_side: int | None = None) -> ImageDataset:
     """A stratified 80/20 split of the digits, as images of three equal channels, every pixel repeated."""
     side = _USUAL_SIDE if image_side is None else image_side
     if side < _SIDE or side % _SIDE:
-        raise InputError(f"Digits of {side} x {side} pixels cannot be made: a side is a multiple of {_SIDE}.")
+        raise InputError(
+            f"Digits of {side} x {side} pixels are not possible: the side should be a multiple of {_SIDE}."
+        )
     try:
         datasets: Any = importlib.import_module("sklearn.datasets")
     except ImportError:

@@ -38,7 +38,7 @@ def download(url: str, path: Path, *, md5: str, on_progress: OnProgress | None =
         with os.fdopen(handle, "wb") as file:
             found = _fetch(url, file, on_progress)
         if found != md5:
-            raise DownloadError(f"'{url}' has the MD5 checksum {found} instead of {md5}: nothing was kept of it.")
+            raise DownloadError(f"'{url}' has the MD5 checksum {found} instead of {md5}: it was discarded.")
         half.replace(path)
         half = None
     except (OSError, http.client.HTTPException) as error:

@@ -75,14 +75,14 @@ def decode(path: Path, *, side: int) -> Any:
     except (image_module.DecompressionBombError, image_module.DecompressionBombWarning):
         raise _too_large(path, image_module.MAX_IMAGE_PIXELS) from None
     except _DAMAGED as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is damaged, or no image"
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is damaged or not an image"
         raise FileFormatError(f"The image '{path}' cannot be decoded: {reason}.") from None
 
 
 def _square(image: Any, *, side: int, filter_: Any) -> Any:
     """The middle square of an image, resized. Cropped first: a very long image never becomes larger than it is."""
     if image.mode.startswith(("I", "F")):
-        raise FileFormatError(f"The image '{image.filename}' has pixels of more than 8 bits, which are not read.")
+        raise FileFormatError(f"The image '{image.filename}' has pixels of more than 8 bits, which are not supported.")
     if "transparency" in image.info:
         image = image.convert("RGBA")  # or Pillow warns that a palette's transparency is lost
     image = image.convert("RGB")

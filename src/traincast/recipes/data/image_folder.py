@@ -29,7 +29,7 @@ def read_image_folder(root: Path, *, image_side: int | None = None) -> ImageData
     """An image folder with train/ and val/ (or a test/ with classes); without these, its class folders are split."""
     data = _read(root, side=_USUAL_SIDE if image_side is None else image_side)
     if data.train.n_classes < 2:
-        raise InputError(f"'{root}' has one class, '{data.train.class_names[0]}': to tell classes apart it needs two.")
+        raise InputError(f"'{root}' has only one class, '{data.train.class_names[0]}': classification needs two.")
     return data
 
 
@@ -37,7 +37,7 @@ def _read(root: Path, *, side: int) -> ImageDataset:
     train_folder = root / "train"
     if not train_folder.is_dir():
         if (root / "val").is_dir():
-            raise InputError(f"'{root}' has a folder 'val' and no folder 'train'.")
+            raise InputError(f"'{root}' has a folder 'val' but no folder 'train'.")
         return _split(root, root, side=side)
     train = _files(train_folder)
     names = tuple(train)
@@ -47,7 +47,7 @@ def _read(root: Path, *, side: int) -> ImageDataset:
     test = _files(test_folder, may_be_empty=True)
     unknown = [name for name in test if name not in train]
     if unknown:
-        raise InputError(f"'{test_folder}' has the class '{unknown[0]}', which '{train_folder}' has not.")
+        raise InputError(f"'{test_folder}' has the class '{unknown[0]}', which '{train_folder}' lacks.")
     if not any(test.values()):
         raise InputError(f"'{test_folder}' has no image in any of its class folders.")
     return ImageDataset(
@@ -78,7 +78,8 @@ def _split(root: Path, folder: Path, *, side: int) -> ImageDataset:
     lone = [name for name, paths in files.items() if len(paths) == 1]
     if lone:
         raise InputError(
-            f"The class '{lone[0]}' in '{root}' has one image, and a split into training and test data needs two."
+            f"The class '{lone[0]}' in '{root}' has only one image, but splitting into training and test data "
+            "needs two."
         )
     whole = _labeled(files, names, side=side)
     train, test = split_per_class(whole.labels, test_share=_TEST_SHARE, seed=_SPLIT_SEED)
@@ -100,7 +101,7 @@ def _unseen(folder: Path, names: list[str]) -> tuple[str, ...]:
     if not names:
         return ()
     shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
-    return (f"'{folder}' has no image of {len(names)} classes ({shown}): the test accuracy says nothing of them.",)
+    return (f"'{folder}' has no image of {len(names)} classes ({shown}): the test accuracy does not cover them.",)
 
 
 def _passed_over(folder: Path) -> tuple[str, ...]:
@@ -115,11 +116,13 @@ def _files(folder: Path, *, may_be_empty: bool = False) -> _Files:
     """Every class folder's images, both sorted by name, hidden ones left out."""
     classes = _class_folders(folder)
     if not classes:
-        raise InputError(f"'{folder}' has no class folders: images belong in '{folder}/<class>/', one folder a class.")
+        raise InputError(
+            f"'{folder}' has no class folders: images belong in '{folder}/<class>/', one folder per class."
+        )
     files = {place.name: _images(place) for place in classes}
     empty = [name for name, paths in files.items() if not paths]
     if empty and not may_be_empty:
-        raise InputError(f"The class folder '{folder / empty[0]}' holds no image ({', '.join(_SUFFIXES)}).")
+        raise InputError(f"The class folder '{folder / empty[0]}' has no image ({', '.join(_SUFFIXES)}).")
     return files
 
 

@@ -88,14 +88,16 @@ class LabeledImages:
 
     def __post_init__(self) -> None:
         if len(self.images) != len(self.labels):
-            raise InputError(f"{len(self.images)} images cannot go with {len(self.labels)} labels.")
+            raise InputError(f"{len(self.images)} images do not match {len(self.labels)} labels.")
         if self.labels.ndim == 2 and self.labels.is_floating_point():
             if self.labels.shape[1] != self.n_classes:
                 raise InputError(
-                    f"Soft labels of {self.labels.shape[1]} columns cannot go with {self.n_classes} classes."
+                    f"Soft labels of {self.labels.shape[1]} columns do not match {self.n_classes} classes."
                 )
         elif self.labels.ndim != 1 or self.labels.dtype != torch.int64:
-            raise InputError(f"Labels are int64, one an image, not {self.labels.dtype} of {tuple(self.labels.shape)}.")
+            raise InputError(
+                f"Labels should be int64, one per image, not {self.labels.dtype} of {tuple(self.labels.shape)}."
+            )
         elif len(self.labels) and not 0 <= int(self.labels.min()) <= int(self.labels.max()) < self.n_classes:
             raise InputError(
                 f"Labels from {int(self.labels.min())} to {int(self.labels.max())} are not class numbers: "

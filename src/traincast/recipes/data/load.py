@@ -34,7 +34,7 @@ def load_dataset(
     if is_cifar10(path):
         return read_cifar10(path, image_side=image_side)
     if not path.is_dir():
-        raise InputError(f"'{text}' is a file and not the archive of CIFAR-10 (.tar.gz): give {_KINDS}.")
+        raise InputError(f"'{text}' is a file but not the archive of CIFAR-10 (.tar.gz): give {_KINDS}.")
     return read_image_folder(path, image_side=image_side)
 
 

@@ -25,7 +25,7 @@ def sample_picture(data: LabeledImages, *, n_classes: int = 20, n_each: int = 10
     Of more than `n_classes` classes a random choice is shown, in their order.
     """
     if n_classes < 1 or n_each < 1:
-        raise InputError(f"A picture of {n_classes} classes with {n_each} images each shows nothing.")
+        raise InputError(f"A picture of {n_classes} classes with {n_each} images each is empty.")
     image_module, draw_module = pillow(), pillow("ImageDraw")
     counts = class_counts(data)
     generator = torch.Generator().manual_seed(seed)

@@ -31,7 +31,9 @@ def save_checkpoint(path: Path, content: Mapping[str, Any]) -> None:
     except (OSError, RuntimeError) as error:
         with contextlib.suppress(OSError):
             half.unlink(missing_ok=True)
-        stays = "the one before stays, and the same command goes on from it" if path.exists() else "nothing was saved"
+        stays = (
+            "the previous one is kept, and the same command continues from it" if path.exists() else "nothing was saved"
+        )
         raise InputError(f"The checkpoint '{path}' cannot be written: {_reason(error)}; {stays}.") from error
 
 
@@ -67,8 +69,8 @@ def put_weights(module: nn.Module, weights: Mapping[str, Any], path: Path) -> No
     strange = [name for name in (*own, *(name for name in weights if name not in own)) if not _fits(name, own, weights)]
     if strange:
         raise FileFormatError(
-            f"'{path}' holds the weights of another architecture than {type(module).__name__}: {len(strange)} of its "
-            f"{len(own)} tensors do not fit, the first is '{strange[0]}'."
+            f"'{path}' has the weights of another architecture than {type(module).__name__}: {len(strange)} of "
+            f"its {len(own)} tensors do not fit, the first is '{strange[0]}'."
         )
     module.load_state_dict(dict(weights))
 
@@ -89,5 +91,5 @@ def _read(path: Path) -> Any:
     try:
         return load_plain(path)
     except (pickle.UnpicklingError, *TORN) as error:
-        kind = "holds more than tensors and numbers" if isinstance(error, pickle.UnpicklingError) else "is cut short"
+        kind = "has more than tensors and numbers" if isinstance(error, pickle.UnpicklingError) else "is cut short"
         raise FileFormatError(f"'{path}' is not a whole checkpoint of a traincast run: it {kind}.") from error

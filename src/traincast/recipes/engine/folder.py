@@ -52,7 +52,7 @@ class RunFolder:
         if not found:
             return
         if self._holds_a_run():
-            raise InputError(f"'{self.path}' holds another run ({found}): use another folder, or delete this one.")
+            raise InputError(f"'{self.path}' has another run ({found}): use another folder, or delete this one.")
         self._result_path.unlink(missing_ok=True)
         write_file(self._settings_path, to_json(identity) + "\n")
 

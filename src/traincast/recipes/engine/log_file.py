@@ -55,7 +55,7 @@ class LogFile:
         found = self.path.stat().st_size if self.path.exists() else 0
         if found < n_bytes:
             raise FileFormatError(
-                f"'{self.path}' has {found:,} bytes and its checkpoint remembers {n_bytes:,}: rows of the log are "
+                f"'{self.path}' has {found:,} bytes but its checkpoint expects {n_bytes:,}: rows of the log are "
                 "lost. Delete the folder to begin again."
             )
         os.truncate(self.path, n_bytes)

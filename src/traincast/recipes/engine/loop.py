@@ -43,7 +43,7 @@ class Loop:
             weight_decay=settings.weight_decay,
         )
         if optimizer is None:
-            raise InputError(f"{name} has nothing to train: all of its weights are frozen.")
+            raise InputError(f"{name} has nothing to train: all its weights are frozen.")
         self._optimizer: Any = optimizer
         self._scaler = self._numerics.scaler()
         self._n_steps = feed.train.n_steps * settings.n_epochs
@@ -93,8 +93,8 @@ class Loop:
             if len(labels) > 1 or "more than 1 value per channel" not in str(error):
                 raise
             raise InputError(
-                f"With a batch size of {self._settings.batch_size} the last batch of an epoch has 1 image, which batch "
-                "norm cannot normalise: choose a batch size that leaves it more."
+                f"With a batch size of {self._settings.batch_size} the last batch of an epoch has 1 image, which "
+                "batch norm cannot normalise: choose another batch size."
             ) from error
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
@@ -128,8 +128,8 @@ class Loop:
             if not math.isfinite(self._last_loss):
                 self._log.add(rows)
                 raise TrainingError(
-                    f"The loss of {self._name} is {self._last_loss} at step {step} of {self._n_steps}, with a learning "
-                    f"rate of {rate:g}: a smaller one may be stable."
+                    f"The loss of {self._name} is {self._last_loss} at step {step} of {self._n_steps}, with a "
+                    f"learning rate of {rate:g}: try a smaller one."
                 )
             rows.append(
                 step_row(epoch + 1, step, loss=self._last_loss, accuracy=int(n_right) / n, rate=rate, seconds=seconds)
@@ -146,8 +146,8 @@ class Loop:
         found = self._evaluation
         if not math.isfinite(found.loss):
             raise TrainingError(
-                f"The test loss of {self._name} is {found.loss} after step {self._step} of {self._n_steps}, with a "
-                f"learning rate of {self._settings.learning_rate:g}: a smaller one may be stable."
+                f"The test loss of {self._name} is {found.loss} after step {self._step} of {self._n_steps}, with "
+                f"a learning rate of {self._settings.learning_rate:g}: try a smaller one."
             )
         row = evaluation_row(
             epoch + 1, self._step, loss=found.loss, accuracy=found.accuracy, seconds=self._clock.total_s

@@ -53,15 +53,17 @@ class TrainSettings:
         if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
             raise ParameterError("learning_rate", self.learning_rate, "give a number above 0")
         if not (math.isfinite(self.weight_decay) and self.weight_decay >= 0):
-            raise ParameterError("weight_decay", self.weight_decay, "give 0 or a number above")
+            raise ParameterError("weight_decay", self.weight_decay, "give a number of at least 0")
         if not self.checkpoint_s >= 0:
-            raise ParameterError("checkpoint_s", self.checkpoint_s, "give 0 or seconds above")
+            raise ParameterError("checkpoint_s", self.checkpoint_s, "give at least 0 seconds")
         if any(not 0 < share < 1 for share in self.milestones) or list(self.milestones) != sorted(self.milestones):
-            raise InputError(f"milestones {self.milestones} are not rising shares of the run: give 0.5,0.75 or none.")
+            raise InputError(
+                f"milestones {self.milestones} should be rising fractions of the run, such as 0.5,0.75, or none."
+            )
         check_choice("optimizer", self.optimizer, tuple(name for name in OPTIMIZERS if name != "none"))
         check_choice("precision", self.precision, PRECISIONS)
         if not _DEVICE.fullmatch(self.device):
-            raise InputError(f"There is no training on the device '{self.device}': give cpu, cuda or cuda:1.")
+            raise InputError(f"Training is not possible on the device '{self.device}': give cpu, cuda or cuda:1.")
         if self.precision == "tf32" and not self.is_on_cuda:
             raise InputError("tf32 is a mode of NVIDIA GPUs: on the CPU choose fp32 or bf16.")
 

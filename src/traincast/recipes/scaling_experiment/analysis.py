@@ -74,7 +74,7 @@ def compare(
     own = [run for run in runs if _fixed_batch(run, kind) in settings.batch_sizes]
     if not any(run.cell.n_devices == 1 for run in own):
         return SpeedupComparison(
-            kind=kind, rows=(), warnings=("No run on one device is done, so nothing can be compared.",)
+            kind=kind, rows=(), warnings=("There is no finished run on one device to compare with.",)
         )
     rows, left_out = comparable([_epoch(run, kind) for run in own])
     kept = [run for run in own if _epoch(run, kind) in rows]

@@ -64,12 +64,12 @@ class ScalingSettings:
                 raise InputError(f"{name} should be whole numbers from 1, each once and rising, not {list(values)}.")
         if self.n_devices[0] != 1:
             raise InputError(
-                f"Speedup is against one device: begin the numbers of devices with 1, not {self.n_devices[0]}."
+                f"Speedups are relative to one device: start the numbers of devices with 1, not {self.n_devices[0]}."
             )
         if self.n_epochs < 2:
-            raise InputError(f"The first epoch is not counted, so {self.n_epochs} leaves none: train 2 or more.")
+            raise InputError(f"The first epoch is not counted, so {self.n_epochs} leaves none: train at least 2.")
         if self.device not in ("cpu", "cuda"):
-            raise InputError(f"Several processes run on 'cpu' or on 'cuda', a GPU each, not on '{self.device}'.")
+            raise InputError(f"Several processes run on 'cpu' or on 'cuda' (one GPU each), not on '{self.device}'.")
         check_whole("n_threads", self.n_threads, at_least=1)
         names = ("n_epochs", "optimizer", "learning_rate", "precision", "device", "seed")
         settings_like(SCRATCH, **{name: getattr(self, name) for name in names})  # raises where one cannot be

@@ -16,7 +16,7 @@ def training_images(data: ImageDataset, settings: ScalingSettings) -> LabeledIma
     if wanted is None:
         return data.train
     if not 1 <= wanted <= n_all:
-        raise InputError(f"'{data.name}' has {n_all:,} training images: {wanted:,} cannot be taken of them.")
+        raise InputError(f"'{data.name}' has {n_all:,} training images, fewer than the {wanted:,} requested.")
     drawn = torch.randperm(n_all, generator=torch.Generator().manual_seed(settings.seed))[:wanted]
     return data.train.take(drawn)
 

@@ -52,11 +52,13 @@ class TeacherStudentRecipe:
     def __post_init__(self) -> None:
         n_classes = self.data.train.n_classes
         if not 0 < self.labeled_fraction < 1:
-            raise InputError(f"The share of labels is above 0 and below 1, not {self.labeled_fraction:g}.")
+            raise InputError(f"The share of labels should be above 0 and below 1, not {self.labeled_fraction:g}.")
         if not self.ks or min(self.ks) < 1:
-            raise InputError(f"K is a number of images a class, at least 1, not {_listed(self.ks)}.")
+            raise InputError(f"K, the images per class, should be at least 1, not {_listed(self.ks)}.")
         if not self.p_values or not 1 <= min(self.p_values) <= max(self.p_values) <= n_classes:
-            raise InputError(f"P is between 1 and the {n_classes} classes of the data, not {_listed(self.p_values)}.")
+            raise InputError(
+                f"P should be between 1 and the {n_classes} classes of the data, not {_listed(self.p_values)}."
+            )
         check_seeds(self.settings, self.n_seeds)
 
     @property
@@ -198,7 +200,7 @@ class _Seed:
 
 
 def _listed(values: tuple[int, ...]) -> str:
-    return ", ".join(map(str, values)) or "none at all"
+    return ", ".join(map(str, values)) or "none"
 
 
 def usual_k(data: ImageDataset, labeled_fraction: float) -> tuple[int, ...]:

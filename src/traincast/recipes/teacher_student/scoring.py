@@ -82,4 +82,4 @@ def _read(path: Path) -> Scoring:
             )
             return Scoring(scores=scores, seconds=float(content["seconds"]))
     except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile) as error:
-        raise FileFormatError(f"'{path}' does not hold the scores of a teacher: delete it to score again.") from error
+        raise FileFormatError(f"'{path}' does not have the scores of a teacher: delete it to score again.") from error

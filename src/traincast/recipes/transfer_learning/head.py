@@ -15,7 +15,7 @@ def last_layer_name(module: nn.Module) -> str:
     """The path of the last linear layer, which gives a score to each class."""
     names = [name for name, child in module.named_modules() if isinstance(child, nn.Linear)]
     if not names:
-        raise InputError(f"{type(module).__name__} has no linear layer that could be replaced by one of other classes.")
+        raise InputError(f"{type(module).__name__} has no linear layer to replace by one for other classes.")
     return names[-1]
 
 

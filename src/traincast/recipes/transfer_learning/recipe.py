@@ -69,16 +69,16 @@ class TransferRecipe:
 
     def __post_init__(self) -> None:
         if not self.approaches:
-            raise InputError(f"There is no approach to try: name some of {', '.join(APPROACHES)}.")
+            raise InputError(f"No approach to try: name some of {', '.join(APPROACHES)}.")
         for approach in self.approaches:
             check_choice("approach", approach, APPROACHES)
         for values in (self.approaches, self.rates or ()):
             if len(set(values)) < len(values):
                 raise InputError(
-                    f"Each approach and each rate is tried once: {', '.join(map(str, values))} repeats one."
+                    f"Each approach and learning rate may occur once: {', '.join(map(str, values))} repeats one."
                 )
         if self.rates is not None and not self.rates:
-            raise InputError("There is no learning rate to try.")
+            raise InputError("No learning rate to try.")
         check_whole("n_seeds", self.n_seeds, at_least=1)
         for setting in self.grid():
             self.settings(setting)  # raises at the first number that cannot be

@@ -17,8 +17,8 @@ def halves(data: ImageDataset) -> tuple[ImageDataset, ImageDataset]:
     names = data.train.class_names
     if len(names) < _FEWEST_CLASSES:
         raise InputError(
-            f"'{data.name}' has {len(names)} classes, too few to learn half of them first: give --weights of a network "
-            "that was trained on something else."
+            f"'{data.name}' has {len(names)} classes, too few to train on half of them first: give the weights of "
+            "a network that was trained on other data."
         )
     half = len(names) // 2
     return _classes(data, 0, half), _classes(data, half, len(names))

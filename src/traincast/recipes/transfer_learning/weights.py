@@ -30,7 +30,7 @@ def read_weights(path: str | Path) -> dict[str, Tensor]:
         raise InputError(f"The weights '{path}' cannot be read: it {what}; give {_KINDS}.")
     found = _safetensors(path) if path.suffix == ".safetensors" else _state_dict(_torch_file(path))
     if not found:
-        raise FileFormatError(f"'{path}' holds no named weights: give {_KINDS}.")
+        raise FileFormatError(f"'{path}' has no named weights: give {_KINDS}.")
     return _unwrapped(found)
 
 
@@ -51,10 +51,12 @@ def _torch_file(path: Path) -> Any:
         return load_plain(path)
     except pickle.UnpicklingError as error:
         raise FileFormatError(
-            f"'{path}' is not a file of plain weights, and nothing in it was run: give {_KINDS}."
+            f"'{path}' is not a file of plain weights, and none of its code was run: give {_KINDS}."
         ) from error
     except TORN as error:
-        raise FileFormatError(f"'{path}' is torn, or no torch file ({_first_line(error)}): give {_KINDS}.") from error
+        raise FileFormatError(
+            f"'{path}' is truncated or not a torch file ({_first_line(error)}): give {_KINDS}."
+        ) from error
 
 
 def _state_dict(loaded: Any) -> dict[str, Tensor]:

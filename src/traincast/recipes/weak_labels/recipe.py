@@ -51,10 +51,10 @@ class WeakRecipe:
 
     def __post_init__(self) -> None:
         if not 0 < self.clean_fraction < 1:
-            raise InputError(f"The share of clean labels is above 0 and below 1, not {self.clean_fraction:g}.")
+            raise InputError(f"The share of clean labels should be above 0 and below 1, not {self.clean_fraction:g}.")
         if not self.noise_fractions or not all(0 <= share <= 1 for share in self.noise_fractions):
-            told = ", ".join(f"{share:g}" for share in self.noise_fractions) or "none at all"
-            raise InputError(f"Shares of noise are between 0 and 1, not {told}.")
+            told = ", ".join(f"{share:g}" for share in self.noise_fractions) or "none"
+            raise InputError(f"Shares of noise should be between 0 and 1, not {told}.")
         check_imbalance(self.imbalance)
         check_seeds(self.settings, self.n_seeds)
 

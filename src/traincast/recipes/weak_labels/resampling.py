@@ -15,7 +15,7 @@ def square_root_weights(tags: Tensor) -> Tensor:
     most repeated of its tags. With t at the commonest tag no tag is held at 1, and that is this weight.
     """
     if not tags.dim() == 2 or not bool(tags.any(1).all()):
-        raise InputError("Every image needs a tag to be drawn by.")
+        raise InputError("Resampling needs at least one tag per image.")
     repeats = tags.sum(0).clamp(min=1).double().rsqrt()
     weights = torch.where(tags, repeats, 0.0).amax(1)
     return (weights / weights.mean()).float()

@@ -25,11 +25,11 @@ class Tagging:
     def __post_init__(self) -> None:
         for name, value in (("dropped", self.dropped_fraction), ("added", self.added_fraction)):
             if not 0 <= value < 1:
-                raise InputError(f"The share of tags that are {name} is at least 0 and below 1, not {value:g}.")
+                raise InputError(f"The share of tags that are {name} should be at least 0 and below 1, not {value:g}.")
 
 
 def tag_images(labels: Tensor, *, n_classes: int, tagging: Tagging, seed: int) -> Tensor:
-    """The true tag unless dropped, and, for a share of the images, one of another class. Some have none at all."""
+    """The true tag unless dropped, and, for a share of the images, one of another class. Some have none."""
     generator = torch.Generator().manual_seed(seed)
     n = len(labels)
     tags = torch.zeros(n, n_classes, dtype=torch.bool)
@@ -47,7 +47,7 @@ def add_noise(tags: Tensor, fraction: float, *, seed: int) -> Tensor:
     Where an image then has one tag twice, it has it once.
     """
     if not 0 <= fraction <= 1:
-        raise InputError(f"A share of noise is between 0 and 1, not {fraction:g}.")
+        raise InputError(f"The share of noise should be between 0 and 1, not {fraction:g}.")
     if not tags.any():
         return tags.clone()
     generator = torch.Generator().manual_seed(seed)
@@ -63,7 +63,7 @@ def targets_of(tags: Tensor) -> Tensor:
     """What the softmax is trained towards: 1/k for each of an image's k tags. Every image needs one."""
     n_tags = tags.sum(1, keepdim=True)
     if not bool((n_tags > 0).all()):
-        raise InputError(f"{int((n_tags == 0).sum())} images have no tag, and so nothing to be trained towards.")
+        raise InputError(f"{int((n_tags == 0).sum())} images have no tag, so there is nothing to train them towards.")
     return tags.float() / n_tags
 
 

@@ -50,8 +50,8 @@ def parse_json(text: str, path: Path) -> Any:
         if body.lstrip()[0] in "{[" and _is_cut(body, error):
             tail = " ".join(body[-_TAIL:].split())
             raise FileFormatError(
-                f"'{path}' is cut short: after {len(text):,} characters it ends with '{tail}', inside its JSON. Write "
-                "it again, and copy it only when the program that writes it has ended."
+                f"'{path}' is cut short: after {len(text):,} characters it ends with '{tail}', inside its JSON. "
+                "Write it again, and copy it only after the writing program has ended."
             ) from None
         raise FileFormatError(f"'{path}' is not JSON: {error.msg} at line {error.lineno:,}.") from None
 
@@ -67,7 +67,7 @@ def events_of(content: Any, path: Path) -> list[dict[str, Any]]:
     """The events of a trace: an object with 'traceEvents', or the list alone."""
     events = content.get("traceEvents") if isinstance(content, dict) else content
     if not isinstance(events, list):
-        raise FileFormatError(f"'{path}' is JSON, but no profiler trace: it has no list of 'traceEvents'.")
+        raise FileFormatError(f"'{path}' is JSON, but not a profiler trace: it has no list of 'traceEvents'.")
     return [event for event in events if isinstance(event, dict)]
 
 

@@ -69,7 +69,7 @@ class _Loop:
             if not steps:
                 raise FileFormatError(f"'{source}' has no step: none of its events takes any time.")
             how = f"its {len(steps)} updates" if len(steps) > 1 else "it as one step"
-            notes.append(f"The trace marks no steps (profiler.step() does that): we counted {how}.")
+            notes.append(f"The trace does not mark steps (profiler.step() would): we counted {how}.")
         return cls(events, labels, in_loop, steps, notes)
 
     def loader_waits(self) -> Intervals:
@@ -176,7 +176,7 @@ def _one_device(loop: _Loop) -> list[DeviceEvent]:
         busy[event.device] += event.end_s - event.start_s
     chosen = max(busy, key=lambda name: busy[name])
     if len(busy) > 1:
-        loop.notes.append(f"The trace has {len(busy)} GPUs: we looked at GPU {chosen}, which works most.")
+        loop.notes.append(f"The trace has {len(busy)} GPUs: this is GPU {chosen}, the busiest.")
     return [event for event in loop.events.device if event.device == chosen]
 
 

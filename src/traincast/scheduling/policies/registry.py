@@ -37,5 +37,5 @@ def make_policy(name: str) -> Policy:
     if made is None:
         close = difflib.get_close_matches(name, POLICIES, n=1)
         meant = f" Did you mean '{close[0]}'?" if close else ""
-        raise InputError(f"No policy is named '{name}'.{meant} There are {', '.join(POLICIES)}.")
+        raise InputError(f"There is no policy '{name}'.{meant} Choose from: {', '.join(POLICIES)}.")
     return made()

@@ -90,7 +90,8 @@ def _run(question: CourseQuestion, folder: Path, page: Path) -> None:
                 typer.echo("")
     finally:
         SHOWN.reset(token)
-    typer.echo(question.remark)
+    for text in (*question.answers, question.remark):
+        typer.echo(text)
     write_files(_joined(question, shown), html=page)
 
 
@@ -112,5 +113,5 @@ def _joined(question: CourseQuestion, shown: Sequence[Document]) -> Document:
         tables=tuple(tables),
         charts=tuple(chart for one in shown for chart in one.charts),
         warnings=tuple(dict.fromkeys(text for one in shown for text in one.warnings)),
-        notes=(question.remark, *dict.fromkeys(text for one in shown for text in one.notes)),
+        notes=(*question.answers, question.remark, *dict.fromkeys(text for one in shown for text in one.notes)),
     )

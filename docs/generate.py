@@ -115,7 +115,7 @@ def course_page(write_images: bool = False) -> str:
                 )
             else:
                 parts.append(_course_answer(question, write_images))
-            parts.append(question.remark)
+            parts += [*question.answers, question.remark]
     if before is not None:
         os.environ["COLUMNS"] = before
     return "\n\n".join(parts) + "\n"

@@ -36,7 +36,13 @@ from traincast.web.questions import QUESTIONS
 
 OUTPUTS = {"--json", "--html", "--png", "--help"}
 ASSUMING = ("forecast", "scale", "plan", "layers", "memory", "explain")  # these have --verbose
-OWN = {"forecast": {"--fail-over", "--compare", "--against"}, "watch": {"--once"}, "transfer": {"--predict"}}
+OWN = {
+    "forecast": {"--fail-over", "--compare", "--against"},
+    "watch": {"--once"},
+    "transfer": {"--predict"},
+    "memory": {"--counts"},
+    "explain": {"--layer-sum"},
+}
 WITHOUT = {"transfer": {"--size", "--by"}}  # --predict has both
 
 
@@ -64,7 +70,7 @@ def test_a_command_has_the_options_that_its_question_declares(command, question)
 
 def test_converge_has_the_options_of_its_question_and_of_reading_a_log():
     asked = {one.flag for question in (tc.converge, tc.read_log) for one in declared(question)}
-    assert flags_of("converge") == asked | OUTPUTS - {"--help"} | {"files"}
+    assert flags_of("converge") == asked | OUTPUTS - {"--help"} | {"files", "--fits", "--export"}
 
 
 def test_watch_asks_of_a_log_what_converge_asks_but_for_the_batch():
@@ -120,12 +126,12 @@ def test_python_plans_a_recipe_as_the_command_does(capsys, monkeypatch, tmp_path
 # Several questions, or options of the command alone.
 COMMANDS = [
     ("bench", [bench], set()),
-    ("calibrate", [calibrate], {"--export"}),
+    ("calibrate", [calibrate], {"--export", "--ppp"}),
     ("compare", [compare], set()),
     ("devices", [list_devices, list_machines], {"--machines"}),
     ("models", [list_models], set()),
     ("measure", [measure_model, measure_model_epoch, measure_together, sweep_model], {"--store"}),
-    ("records", [stored_records, export_records, export_tables, import_records], set()),
+    ("records", [stored_records, export_records, export_tables, import_records], {"--spread"}),
     ("schedule", [schedule], set()),
     ("simulate", [simulate_many], set()),
 ]

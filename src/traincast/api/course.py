@@ -18,6 +18,7 @@ _QUESTIONS = "questions.toml"
 _FITS = "optimus_fits.csv"
 _LOGS = "{logs}"  # in a command: all logs
 _LOG_FOLDER = "logs"
+_SHAPES = "shapes"  # images in the layout of the Visual Decathlon
 _N_LOGGED, _N_EPOCHS, _STEPS_PER_EPOCH = 40, 350, 391
 _NOISE_LOG_SD = 0.03
 _OWN_RUNS = 50  # layers of the model that is predicted: it is no sibling
@@ -34,6 +35,7 @@ class CourseQuestion:
     needs: str = ""
     wrong: str = ""  # what the reports got wrong
     easy: str = ""  # what is easily got wrong
+    answers: tuple[str, ...] = ()  # to what it asks in words, by the numbers of experiments
 
     @property
     def remark(self) -> str:
@@ -44,7 +46,8 @@ def course_questions() -> tuple[CourseQuestion, ...]:
     """In the order of the reports."""
     text = resources.files("traincast").joinpath("data", _FOLDER, _QUESTIONS).read_text(encoding="utf-8")
     rows: list[dict[str, Any]] = parse_toml(text)["question"]
-    return tuple(CourseQuestion(**{**row, "commands": tuple(row["commands"])}) for row in rows)
+    lists = ("commands", "answers")
+    return tuple(CourseQuestion(**{**row, **{name: tuple(row.get(name, ())) for name in lists}}) for row in rows)
 
 
 def course_question(name: str) -> CourseQuestion:
@@ -62,6 +65,11 @@ def write_course_files(folder: Path) -> list[Path]:
         if source.name.endswith(".csv") and not (folder / source.name).exists():
             (folder / source.name).write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
             written.append(folder / source.name)
+    shapes = folder / _SHAPES
+    if not shapes.exists():
+        from traincast.recipes.data.shapes import write_shapes
+
+        written.append(write_shapes(shapes))
     for name, text in _logs():
         path = folder / _LOG_FOLDER / name
         path.parent.mkdir(exist_ok=True)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import io
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from traincast.cli.output_files import page_file
+from traincast.cli.command import CommandLine, command
+from traincast.options import catalog as o
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,33 +19,35 @@ if TYPE_CHECKING:
     from traincast.api.course import CourseQuestion
     from traincast.report.document import Document
 
-Name = Annotated[str, typer.Argument(metavar="[QUESTION]", help="Which question to run. Default: list them.")]
-Folder = Annotated[
-    Path, typer.Option("--out", metavar="FOLDER", help="Where its files are written, and its commands run.")
-]
-Page = Annotated[
-    Path | None,
-    typer.Option(
-        "--html", metavar="FILE", callback=page_file, help="The report. Default: QUESTION.html in that folder."
-    ),
-]
+
+def _own(name: o.CourseName = "", *, out: o.CourseFolder = "course") -> None:
+    """Options of the command."""
 
 
-def course(name: Name = "", out: Folder = Path("course"), html: Page = None) -> None:
+@command(own=_own)
+def course(line: CommandLine) -> None:
     """What did the course ask, and what is the answer? A tour: each question is a few commands with a report.
 
     Examples: traincast course; traincast course paleo; traincast course optimus --out answers
     """
     from traincast.api.course import course_question, course_questions
-    from traincast.cli.show import show
+    from traincast.cli.show import show, write_files
 
+    name, folder = line.own["name"], Path(line.own["out"])
     if not name:
-        show(_listed(course_questions()), html=html)
+        line.show(_listed(course_questions()))
         return
     question = course_question(name)
-    page = out / f"{name}.html" if html is None else html
-    page = page.resolve()
-    _run(question, out, page)
+    silenced = contextlib.redirect_stdout(io.StringIO()) if line.as_json else contextlib.nullcontext()
+    with silenced:
+        joined = _joined(question, _run(question, folder))
+        for text in (*question.answers, question.remark):
+            typer.echo(text)
+    page = line.html or folder / f"{name}.html"
+    if line.as_json:
+        show(joined, as_json=True, html=page, png=line.png)
+    else:
+        write_files(joined, html=page, png=line.png)
 
 
 def _listed(questions: Sequence[CourseQuestion]) -> Document:
@@ -73,25 +77,25 @@ def _listed(questions: Sequence[CourseQuestion]) -> Document:
     )
 
 
-def _run(question: CourseQuestion, folder: Path, page: Path) -> None:
+def _run(question: CourseQuestion, folder: Path) -> list[Document]:
+    """Runs the commands in the folder and gives what they showed."""
     from traincast.api.course import shown_command, words_of, write_course_files
     from traincast.cli.app import app_for
-    from traincast.cli.show import SHOWN, write_files
+    from traincast.cli.show import SHOWN
 
     write_course_files(folder)
     shown: list[Document] = []
     token = SHOWN.set(shown)
     try:
         with contextlib.chdir(folder):
-            for command in question.commands:
-                typer.echo(f"$ {shown_command(command)}")
-                words = words_of(command, Path())
+            for asked in question.commands:
+                typer.echo(f"$ {shown_command(asked)}")
+                words = words_of(asked, Path())
                 app_for(words)(args=words, prog_name="traincast", standalone_mode=False)
                 typer.echo("")
     finally:
         SHOWN.reset(token)
-    typer.echo(question.remark)
-    write_files(_joined(question, shown), html=page)
+    return shown
 
 
 def _joined(question: CourseQuestion, shown: Sequence[Document]) -> Document:
@@ -112,5 +116,5 @@ def _joined(question: CourseQuestion, shown: Sequence[Document]) -> Document:
         tables=tuple(tables),
         charts=tuple(chart for one in shown for chart in one.charts),
         warnings=tuple(dict.fromkeys(text for one in shown for text in one.warnings)),
-        notes=(question.remark, *dict.fromkeys(text for one in shown for text in one.notes)),
+        notes=(*question.answers, question.remark, *dict.fromkeys(text for one in shown for text in one.notes)),
     )

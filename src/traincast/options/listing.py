@@ -39,3 +39,13 @@ TablesFolder = Annotated[
 ImportFile = Annotated[
     str | Path, Option(help="First add what others measured: a trace or CSV.", flag="--import", metavar="FILE")
 ]
+
+CourseName = Annotated[
+    str,
+    Option(
+        help="Which question to run. Default: list them.", is_argument=True, metavar="[QUESTION]", shows_default=False
+    ),
+]
+CourseFolder = Annotated[
+    str | Path, Option(help="Where its files are written, and its commands run.", flag="--out", metavar="FOLDER")
+]

@@ -16,7 +16,8 @@ _LARGEST_SEED = 2**31 - 1
 
 # What is trained, on what.
 Data = Annotated[
-    str | Path, Option(help="digits (offline), cifar10, or a path: CIFAR-10 files, or folders of images by class.")
+    str | Path,
+    Option(help="digits or shapes (offline), cifar10, or a path: CIFAR-10 files, or folders of images by class."),
 ]
 ImageSide = Annotated[int | None, Option(help="Side of the images in pixels. Default: that of the data.", at_least=1)]
 Download = Annotated[bool, Option(help="Fetch the data set if it is not here yet.", default=False)]

@@ -11,10 +11,11 @@ from traincast.recipes.data.download import OnProgress, cache_folder
 from traincast.recipes.data.download import download as fetch
 from traincast.recipes.data.image_folder import read_image_folder
 from traincast.recipes.data.images import ImageDataset
+from traincast.recipes.data.shapes_set import read_shapes
 
-_NAMES = ("digits", "cifar10")
+_NAMES = ("digits", "shapes", "cifar10")
 _MOST_SIDE = 8192  # pixels: one image is then 768 MiB as the step takes it
-_KINDS = "'digits', 'cifar10' (or the path of its archive or folder), or the path of an image folder"
+_KINDS = "'digits', 'shapes', 'cifar10' (or the path of its archive or folder), or the path of an image folder"
 
 
 def load_dataset(
@@ -28,6 +29,8 @@ def load_dataset(
         raise InputError(f"The side of an image should be at most {_MOST_SIDE:,} pixels, not {image_side:,}.")
     if text == "digits":
         return read_digits(image_side=image_side)
+    if text == "shapes":
+        return read_shapes(image_side=image_side)
     path = _downloaded(download, on_progress) if text == "cifar10" else Path(text).expanduser()
     if not path.exists():
         raise InputError(f"No data '{text}': give {_KINDS}.{close_names(text, _NAMES)}")

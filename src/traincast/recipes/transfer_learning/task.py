@@ -6,20 +6,20 @@ from dataclasses import replace
 
 import torch
 
-from traincast.errors import InputError
 from traincast.recipes.data.images import ImageDataset, LabeledImages
+from traincast.recipes.data.shapes_set import read_shapes
 
 _FEWEST_CLASSES = 4
 
 
 def halves(data: ImageDataset) -> tuple[ImageDataset, ImageDataset]:
-    """The first half of the classes, to learn from scratch, and the other half, which the network never saw."""
+    """What to learn from scratch first, and what the network is carried over to: each half of the classes.
+
+    Of too few classes there is no half to learn: then the made-up shapes come first, and all classes are the target.
+    """
     names = data.train.class_names
     if len(names) < _FEWEST_CLASSES:
-        raise InputError(
-            f"'{data.name}' has {len(names)} classes, too few to train on half of them first: give the weights of "
-            "a network that was trained on other data."
-        )
+        return read_shapes(image_side=data.train.image_side), data
     half = len(names) // 2
     return _classes(data, 0, half), _classes(data, half, len(names))
 

@@ -27,7 +27,7 @@ def test_one_forecast_is_told_in_full(capsys):
     for phase in ("forward", "loss", "backward", "optimizer"):
         assert f"\n  {phase}  " in out
     assert "Bound by compute" in out
-    assert "Fits: 11.7 GiB of 31.5 GiB usable. Bound by compute. Step" in out
+    assert "Fits: 12.5 GiB of 31.5 GiB usable. Bound by compute. Step" in out
     assert "90 epochs of 1,281,167 samples at $2.50 per hour" in out
 
 

@@ -85,7 +85,7 @@ def test_options_of_a_model_change_it(capsys):
         (["resnet50", "--on", "v100"], "'v100' could mean V100-PCIe-16GB"),
         (["resnet50", "--on", "gtx9999"], "No device named 'gtx9999'"),
         (["resnet50", "--seqlen", "8"], "resnet50 takes no option 'seqlen'"),
-        (["resnet50", "--precision", "fp8", "--on", "T4"], "precision 'fp8' is not known"),
+        (["resnet50", "--precision", "fp8", "--on", "T4"], "T4 has no fp8 units: choose precision amp-fp16"),
         (["nowhere/config.json"], "There is no file 'nowhere/config.json'"),
         (["resnet50", "--tree", "--by", "kind"], "--tree cannot be True"),
     ],

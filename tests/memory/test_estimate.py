@@ -139,8 +139,8 @@ def test_a_batch_size_that_cannot_be_is_refused(batch_size):
 
 
 def test_an_unknown_precision_or_optimizer_is_refused():
-    with pytest.raises(InputError, match=r"^precision 'fp8' is not known\."):
-        tc.estimate_memory("mnist_cnn", 1, precision="fp8")
+    with pytest.raises(InputError, match=r"^precision 'fp4' is not known\."):
+        tc.estimate_memory("mnist_cnn", 1, precision="fp4")
     with pytest.raises(InputError, match=r"^optimizer 'lamb' is not known\."):
         tc.estimate_memory("mnist_cnn", 1, optimizer="lamb")
 

@@ -173,7 +173,7 @@ def test_a_loader_that_binds_is_in_the_time_and_in_the_chances(trace, few_offers
         ({"setup_s": -1.0}, "setup_s cannot be -1.0"),
         ({"interruptions_per_day": -1.0}, "interruptions_per_day cannot be -1.0: give a number of at least 0."),
         ({"checkpoint_bytes_per_s": 0.0}, "checkpoint_bytes_per_s cannot be 0.0"),
-        ({"precision": "fp8"}, "precision 'fp8' is not known."),
+        ({"precision": "fp4"}, "precision 'fp4' is not known."),
         ({"strategy": "ddq"}, "No strategy named 'ddq'."),
         ({"max_gpus": 0}, "max_gpus cannot be 0"),
         ({"batch_size": 0}, "0"),

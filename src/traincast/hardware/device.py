@@ -164,7 +164,8 @@ class Device:
         if rate > 0:
             return Peak(flop_per_s=rate, asked=asked, used=asked)
         if asked == "fp8":
-            raise InputError(f"{self.name} has no fp8 units: choose precision bf16, or a GPU of Ada, Hopper or later.")
+            nearest = "bf16" if self.bf16_flop_per_s else "amp-fp16"
+            raise InputError(f"{self.name} has no fp8 units: choose precision {nearest}, or a GPU of Ada or later.")
         return Peak(flop_per_s=self._rate("fp32"), asked=asked, used="fp32")
 
     def peak_flop_per_s(self, precision: str) -> float:

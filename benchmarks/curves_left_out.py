@@ -41,16 +41,23 @@ _KNOWN = """
   alone), five sizes of a fall for losses with and without a limit by what is still to come, falls over guessed
   schedules with five probabilities, and five forms of the interval. So the figures flatter the form; the numbers in it
   are fitted without the source that is scored, but for the fall of losses and the usual shares, which are taken.
-- **Missed: half of the last value's error.** GluonCV's CIFAR runs fall a hundred times at milestones that nobody tells
-  (training losses of 0.002, and error rates that its logs call accuracies): no forecast from the first 40 % knows, the
-  family's median error is several hundred percent for all methods, and it is a seventh of its source and so a tenth of
-  the whole mean. The other sources are named above, one by one.
-- **Falls at known milestones.** Where the rate is told, a low training loss is still told to fall by what CIFAR runs of
-  other sources fell by (2.4 to 25 times off either way).
-- **Intervals of steps to a target are too wide**: all members go along one path, so what is unsure of the end is taken
-  to be unsure all the way.
-- **MLPerf, 60 %**: no length is told, so no fall of a loss is assumed, and some targets are "never" reached in the
-  median; p10 to p90 holds them.
+- **Missed: half of the last value's error and 0.7 of the best simple law's.** From 40 % it is 0.68 and 0.75, from 60 %
+  0.64 of both. Most of it is one family: GluonCV's CIFAR runs fall a hundred times at milestones that nobody tells
+  (training losses of 0.002, and error rates that its logs call accuracies). No forecast from the first 40 % knows of
+  them; the family's median error is hundreds of percent for all methods, some 90 of its source's 110 points and 10 of
+  the 17.5 of the whole mean.
+- **Missed: never worse than the simplest on any source.** From 40 %: the power law is better for misfitting and xlstm
+  (whose rates are cosines from the start: told, 1.9 %), the last value by half a point for the deliberately unstable
+  runs, and for YOLO (twenty curves of two runs). From 80 %: gresearch_scaling, xlstm and misfitting by a point. A fall
+  of up to 2.6 % that language models with a late decay show is one that these do not.
+- **Missed: 60 % inside on every source**, from 20 and 40 % for the unstable runs, from 60 % for xlstm.
+- **Steps to a target**: from 20 to 60 % worse than at first sight by a few points, as the guessed falls were right of
+  language models; the intervals are too wide, because all members go along one path.
+- **MLPerf, 60 %**: no length is told, so no fall of a loss is assumed, and half of rnnt's targets are "never" reached
+  in the median (p10 to p90 holds them); Optimus' law is as near in the mean.
+- **Falls at known milestones.** Where the rate is told nothing has changed: a low training loss is told to fall by
+  what CIFAR runs of other sources fell by, and p10 to p90 is too narrow for GluonCV (its logs write a constant rate
+  for runs with milestones).
 """
 PAGE = Path(__file__).parents[1] / "docs" / "curves_left_out.md"
 

@@ -16,12 +16,13 @@ import numpy as np
 
 import checkout  # noqa: F401 - finds lab
 from curves_page import ACCURACY_SHARE, LOSS_SHARES, Row, page
-from lab.refit.curves.fit import drops_of, fit_priors, forecast_of
+from lab.refit.curves.fit import drops_of, fit_priors, fit_run, forecast_of
 from lab.refit.curves.runs import Run, read_runs
+from lab.refit.curves.strangers import cases_of
 from simple_laws import simple_laws
-from traincast.curves.auto import fit_auto
 from traincast.curves.fit import continue_like, fit_curve
 from traincast.curves.priors import Priors
+from traincast.curves.untold import fit_untold
 from traincast.report.files import write_file
 
 PAGE = Path(__file__).parents[1] / "docs" / "curves_accuracy.md"
@@ -57,7 +58,7 @@ def rows_less_told(runs: Iterable[Run], priors: dict[str, Priors], *, tells_leng
             if points is None:
                 continue
             top, length = 1.0 if run.is_accuracy else None, run.end if tells_length else None
-            curve = fit_auto(points, total_steps=length, top=top, priors=priors[run.source])
+            curve = fit_untold(points, total_steps=length, top=top, priors=priors[run.source])
             low, high = curve.interval(run.end)
             rows.append(Row(run, share, float(low), float(curve.predict(run.end)), float(high), {}))
     return rows
@@ -72,7 +73,7 @@ def n_other_paths(runs: Iterable[Run]) -> tuple[int, int]:
             if points is None:
                 continue
             public = fit_curve(points.steps, points.values, total_steps=run.end, metric="loss").predict(run.end)
-            scored = fit_auto(points, total_steps=run.end).predict(run.end)
+            scored = fit_untold(points, total_steps=run.end).predict(run.end)
             n_other, n_all = n_other + (not np.isclose(public, scored, rtol=1e-6)), n_all + 1
     return n_other, n_all
 
@@ -115,7 +116,7 @@ def target_errors(run: Run, priors: Priors) -> list[float]:
         return []
     n = max(1, round(SMOOTH * len(run.values)))
     smooth = np.array([np.median(run.values[max(0, place - n) : place + 1]) for place in range(len(run.values))])
-    curve = fit_auto(points, schedule=run.schedule(), total_steps=run.end, priors=priors)
+    curve = fit_run(run, points, priors)
     errors = []
     for at in TARGETS_AT:
         target = float(smooth[np.searchsorted(run.steps, at * run.end)])
@@ -132,11 +133,13 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.name}")
     given = parser.parse_args()
     runs = read_runs(given.data)
-    drops = drops_of(runs)
+    drops, cases = drops_of(runs), cases_of(given.data, runs)
     sources = sorted({run.source for run in runs})
     priors = {
         source: fit_priors(
-            [drop for drop in drops if drop.run.source != source], [run for run in runs if run.source != source]
+            [drop for drop in drops if drop.run.source != source],
+            [run for run in runs if run.source != source],
+            [case for case in cases if case.source != source],
         )
         for source in sources
     }

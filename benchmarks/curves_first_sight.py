@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import csv
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, fields
 from datetime import date
@@ -28,6 +28,7 @@ from curves_first_sight_page import METHODS, page
 from first_sight import engine_commit
 from lab.accuracy.law_curves import MLPERF, StrangerCurve, evenly, stranger_curves
 from simple_laws import simple_laws
+from traincast.curves.curve import Curve
 from traincast.errors import InputError
 from traincast.report.files import write_file
 
@@ -40,6 +41,7 @@ FURTHEST = 10.0  # times what was seen: no answer is later, where nobody tells t
 GRID = 2000
 THOUSAND = 1e3
 LEAST = 1e-4  # of the top: no accuracy lacks less
+Fit = Callable[..., Curve]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +63,11 @@ class Row:
     target_inside: float = np.nan
 
 
-def rows_of(curve: StrangerCurve) -> list[Row]:
-    return [row for share in SHARES for row in rows_from(curve, share)]
+def rows_of(curve: StrangerCurve, fit: Fit = tc.fit_curve) -> list[Row]:
+    return [row for share in SHARES for row in rows_from(curve, share, fit)]
 
 
-def rows_from(curve: StrangerCurve, share: float) -> list[Row]:
+def rows_from(curve: StrangerCurve, share: float, fit: Fit) -> list[Row]:
     seen = curve.steps <= share * curve.end
     made = partial(
         Row,
@@ -79,20 +81,20 @@ def rows_from(curve: StrangerCurve, share: float) -> list[Row]:
     if seen.sum() < FEWEST:
         return [made(method=method, refused="fewer than 4 points") for method in METHODS]
     steps, values = curve.steps[seen], curve.values[seen]
-    told = [made(method="ours", **asked(curve, steps, values, None))]
+    told = [made(method="ours", **asked(curve, steps, values, None, fit))]
     if curve.rates is not None:
-        told.append(made(method="ours, rate told", **asked(curve, steps, values, curve.rates)))
+        told.append(made(method="ours, rate told", **asked(curve, steps, values, curve.rates, fit)))
     return told + [made(method=name, **figures) for name, figures in simply(curve, steps, values).items()]
 
 
-def asked(curve: StrangerCurve, steps: np.ndarray, values: np.ndarray, rates: np.ndarray | None) -> dict[str, object]:
-    """By the public call."""
+def asked(
+    curve: StrangerCurve, steps: np.ndarray, values: np.ndarray, rates: np.ndarray | None, fit: Fit
+) -> dict[str, object]:
+    """By the public call, or by one with other priors."""
     is_open = curve.source == MLPERF
     rate = None if rates is None else (lambda step: float(np.interp(step, curve.steps, rates)))
     try:
-        found = tc.fit_curve(
-            steps, values, total_steps=None if is_open else curve.end, metric=curve.kind, learning_rate=rate
-        )
+        found = fit(steps, values, total_steps=None if is_open else curve.end, metric=curve.kind, learning_rate=rate)
         figures: dict[str, object] = {}
         if not is_open:
             low, high = found.interval(curve.end)

@@ -61,9 +61,15 @@ def page(rows: Sequence[Row], n_of: Mapping[str, int], *, most: tuple[int, int],
         n_all=sum(n_of.values()),
         fewest=_FEWEST,
     )
+    parts = ["# Learning curves of strangers, at first sight", intro.strip(), *sections(rows)]
+    return "\n\n".join(parts) + "\n"
+
+
+def sections(rows: Sequence[Row]) -> list[str]:
+    """All tables, with what they are."""
     others = [row for row in rows if row.source != MLPERF]
     shares = sorted({row.share for row in rows})
-    parts = ["# Learning curves of strangers, at first sight", intro.strip(), "## In short", _short(rows, shares)]
+    parts = ["## In short", _short(rows, shares)]
     for share in shares:
         some = [row for row in others if row.share == share]
         parts += [f"## Final value from the first {share:.0%}".replace("%", " %"), _by_source(some, "final")]
@@ -73,7 +79,7 @@ def page(rows: Sequence[Row], n_of: Mapping[str, int], *, most: tuple[int, int],
         parts += [f"From the first {share:.0%}:".replace("%", " %"), _by_source(some, "target")]
     parts += ["## MLPerf: time to the target", _MLPERF.strip(), _mlperf(rows, shares)]
     parts += ["## Where the learning rate is told", _told(others, shares), "## What could not be asked", _refused(rows)]
-    return "\n\n".join(parts) + "\n"
+    return parts
 
 
 def _mean(rows: Sequence[Row], field: str, of_family: Callable[[Sequence[float]], float]) -> float:

@@ -65,7 +65,7 @@ class StrangerCurve:
     def is_rising(self) -> bool:
         """Whether higher is better."""
         if self.kind is not None:
-            return self.kind != "loss"
+            return self.kind in ("accuracy", "reward")
         half = len(self.values) // 2
         return bool(np.median(self.values[half:]) > np.median(self.values[:half]))
 

@@ -109,7 +109,7 @@ def test_percent_are_accuracies_too_if_one_says_so():
 
 
 def test_steps_to_a_target_are_where_the_prediction_reaches_it():
-    curve = tc.fit_curve(STEPS, noisy(power(STEPS), 0.005))
+    curve = tc.fit_curve(STEPS, noisy(power(STEPS), 0.005), learning_rate="constant")
     target = float(power(8_000.0))
     assert curve.steps_to(target) == pytest.approx(8_000, rel=0.1)
     low, high = curve.interval_to(target)
@@ -374,12 +374,11 @@ def test_a_rate_that_was_constant_so_far_may_come_down_with_and_without_a_known_
         assert logged.interval(8_000) == unknown.interval(8_000)
 
 
-def test_a_run_without_a_known_end_may_fall_further_than_its_law_tells():
+def test_a_run_without_a_known_end_is_less_sure_than_one_whose_rate_stays():
     losses = power(STEPS)
     stays = tc.fit_curve(STEPS, losses, learning_rate="constant").interval(2 * STEPS[-1])
     unknown = tc.fit_curve(STEPS, losses).interval(2 * STEPS[-1])
-    assert unknown[0] < 0.9 * stays[0]
-    assert unknown[1] == pytest.approx(stays[1], rel=0.1)
+    assert unknown[0] < stays[0] < stays[1] < unknown[1]
     soon, later = (tc.fit_curve(STEPS, losses).interval(share * STEPS[-1]) for share in (1.01, 1.5))
     assert soon[1] - soon[0] < later[1] - later[0]
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from lab.paths import PACKAGE
 from lab.refit.curves.fit import drops_of, fit_priors
 from lab.refit.curves.runs import read_runs
+from lab.refit.curves.strangers import cases_of
 from traincast.report.files import write_file
 
 _TARGET = PACKAGE / "data" / "curves" / "priors.json"
@@ -26,8 +27,12 @@ def main() -> None:
     drops = drops_of(runs)
     n_sources = len({run.source for run in runs})
     today = datetime.datetime.now(tz=datetime.UTC).date()
-    provenance = f"{len(drops)} drops of {len(runs)} curves from {n_sources} sources, {today}"
-    priors = fit_priors(drops, runs, provenance)
+    cases = cases_of(given.data, runs)
+    provenance = (
+        f"{len(drops)} drops of {len(runs)} curves from {n_sources} sources, {today}; unknown rates: {len(cases)} "
+        f"forecasts of curves from {len({case.source for case in cases})} sources"
+    )
+    priors = fit_priors(drops, runs, cases, provenance)
     write_file(given.output, json.dumps(priors.to_dict(), indent=1) + "\n")
     sys.stdout.write(f"Wrote {given.output}: {priors}\n")
 

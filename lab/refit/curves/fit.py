@@ -12,10 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab.refit.curves.runs import Run
+from lab.refit.curves.strangers import NO_SCALE, Case, fit_unknown_rate
 from traincast.curves.auto import AnnealedLaws, fit_auto
 from traincast.curves.curve import Curve
 from traincast.curves.points import Points
 from traincast.curves.priors import Annealing, Priors
+from traincast.curves.unknown_rate import UnknownRate
+from traincast.curves.untold import fit_untold
 from traincast.lognormal import P90_SDS
 
 Floats = NDArray[np.float64]
@@ -28,12 +31,13 @@ _RIDGE = 0.02
 _USUAL_LOG_SD = 0.6
 _COVERED = 0.8
 _MOST_UNLIKE = 10.0  # a next fall that is less than a tenth of the one before, or a rise, counts as a tenth
-_DECAY_PROBABILITY = 0.6  # of a run of which only the length is known: taken, not fitted
 # The family without any drop, to see what the rate's fall adds.
 NO_DROP = Priors(
     loss=Annealing(intercept=-20.0, per_log_level=0.0, log_sd=0.1),
     error=Annealing(intercept=-20.0, per_log_level=0.0, log_sd=0.1),
-    decay_probability=0.0,
+    unknown_rate=UnknownRate(
+        loss_fall=0.0, loss_part=0.0, error_fall=0.0, error_noise=1.0, below=NO_SCALE, above=NO_SCALE
+    ),
 )
 
 
@@ -111,7 +115,7 @@ def next_falls(runs: Sequence[Run], priors: Priors) -> list[NextFall]:
             so_far, whole = rates.annealed(np.array([points.last_step, run.end])).tolist()
             if so_far <= _BEGUN or whole - so_far <= _BEGUN:
                 continue
-            members = _fit(run, points, priors).members
+            members = fit_run(run, points, priors).members
             assert isinstance(members, AnnealedLaws)
             stays = replace(members, next_drop=np.zeros(len(members.drop)), error=np.zeros(len(members.drop)), top=None)
             law = float(np.median(stays.values(np.array([run.end]))))
@@ -148,15 +152,15 @@ def _line(sources: Sequence[str], columns: Sequence[Floats], sought: Floats) -> 
     return found.tolist(), float(off[order][place]) / P90_SDS
 
 
-def fit_priors(drops: Sequence[Drop], runs: Sequence[Run], provenance: str = "") -> Priors:
-    """From all drops of these runs, then from falls that came after others.
+def fit_priors(drops: Sequence[Drop], runs: Sequence[Run], cases: Sequence[Case], provenance: str = "") -> Priors:
+    """From all drops of these runs, then from falls that came after others; `cases` are of runs of unknown rates.
 
     Nothing is fitted to how often p10 to p90 hold: that is looked at on runs left out.
     """
     first = Priors(
         loss=fit_annealing([drop for drop in drops if not drop.run.is_accuracy], is_error=False),
         error=fit_annealing([drop for drop in drops if drop.run.is_accuracy], is_error=True),
-        decay_probability=_DECAY_PROBABILITY,
+        unknown_rate=fit_unknown_rate(cases),
         provenance=provenance,
     )
     falls = next_falls(runs, first)
@@ -172,11 +176,14 @@ def forecast_of(run: Run, share: float, priors: Priors) -> tuple[float, float, f
     points = run.until(share)
     if points is None:
         return None
-    curve = _fit(run, points, priors)
+    curve = fit_run(run, points, priors)
     low, high = curve.interval(run.end)
     return float(low), float(curve.predict(run.end)), float(high)
 
 
-def _fit(run: Run, points: Points, priors: Priors) -> Curve:
+def fit_run(run: Run, points: Points, priors: Priors) -> Curve:
     top = 1.0 if run.is_accuracy else None
-    return fit_auto(points, schedule=run.schedule(), total_steps=run.end, top=top, priors=priors)
+    schedule = run.schedule()
+    if schedule is None:
+        return fit_untold(points, total_steps=run.end, top=top, priors=priors)
+    return fit_auto(points, schedule=schedule, total_steps=run.end, top=top, priors=priors)

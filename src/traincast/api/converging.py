@@ -101,11 +101,14 @@ def converge(
 
 
 @question
-def at_batch(status: Status, batch_size: float, *, noise_scale: float, own_batch_size: float | None = None) -> AtBatch:
+def at_batch(
+    status: Status, batch_size: float, *, noise_scale: float | None = None, own_batch_size: float | None = None
+) -> AtBatch:
     """When a run reaches its target at another batch size, with a learning rate that follows Pollux' law.
 
-    `status` is an answer of `converge` with a target, `noise_scale` that of the gradient in samples, `own_batch_size`
-    that of the run where its log does not say it.
+    `status` is an answer of `converge` with a target, `noise_scale` that of the gradient in samples (by
+    default as in MLPerf's reference runs, with a wide interval), `own_batch_size` that of the run where its log does
+    not say it.
     """
     from traincast.curves.status.at_batch import at_batch as at_other_batch
 

@@ -4,15 +4,14 @@
 
 `falling` is a power or an exponential (`shapes.py`), `annealed` is how far the rate has come down (`schedule.py`). How
 much a curve drops for it is not in the curve before it happens: other runs tell (`priors.py`). Where the rate has begun
-to come down, the points weigh the drops; where nobody says whether it comes down, they weigh that too.
+to come down, the points weigh the drops. A run whose rate nobody tells is continued without any fall (`untold.py`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from traincast.curves.curve import Curve
 from traincast.curves.normal import normal_quantiles, spread_out
 from traincast.curves.points import FEWEST, Bins, Points, binned
 from traincast.curves.priors import Priors, shipped
-from traincast.curves.schedule import Schedule, constant, usual_decays
+from traincast.curves.schedule import Schedule
 from traincast.curves.shapes import Shapes, falling, fit_shapes
 
 Floats = NDArray[np.float64]
@@ -33,15 +32,6 @@ _DROP_SDS = np.array([-1.645, -1.036, -0.674, -0.319, 0.0, 0.319, 0.674, 1.036, 
 _DROP_SHARES = np.array([0.1, 0.1, 0.1, 0.125, 0.15, 0.125, 0.1, 0.1, 0.1])
 _LEAST = 1e-9
 _HIGHEST = 1e12  # times where the curve is now: higher starts tell no more, and their squares stay numbers
-_GUESSED = (
-    "The learning rate schedule is unknown: if the rate falls towards the end, the run may get better by an "
-    "amount that only other runs can tell. Give the schedule: constant, linear, cosine, or its milestones."
-)
-_ENDLESS = (
-    "Neither the length of the run nor its learning rate schedule is known: the rate may fall soon, late or "
-    "never. Give the total number of steps."
-)
-_SHARES_OVER = (1 / 6, 1 / 2, 5 / 6)  # of a run whose length nobody says: as likely at its start as near its end
 _SEEN = 0.02  # of `annealed`: a rate that came down by less has told nothing
 # What no law knows, relative: standing still, for each power of e that the curve moves, and for the noise of one value.
 _STILL_SD, _MOVING_SD, _NOISE_SD = 0.004, 0.05, 0.3
@@ -58,8 +48,7 @@ class AnnealedLaws:
     drop: Floats
     next_drop: Floats  # for what the rate has yet to come down: one fall is not like the next
     error: Floats
-    schedule: NDArray[np.int64]  # which of the schedules
-    schedules: tuple[Schedule, ...]
+    schedule: Schedule
     first_step: float
     last_step: float
     still_sd: float
@@ -78,60 +67,54 @@ class AnnealedLaws:
         return found - self.raised if self.top is None else self.top - np.minimum(found, self.top)
 
     def _laws(self, steps: Floats) -> Floats:
-        progress = self.schedules[0].progress  # the same for all: guesses do not slow a run down
+        progress = self.schedule.progress
         whole = progress(np.array([self.last_step]))[0]
         ratio = np.maximum(progress(steps), 1e-6 * whole) / whole
         laws = self.floor[:, None] + self.scale[:, None] * falling(ratio, self.exponent, self.is_exponential)
-        seen, to_come = (parts[self.schedule] for parts in self._annealed(steps))
+        seen, to_come = self._annealed(steps)
         return laws * np.exp(-self.drop[:, None] * seen - self.next_drop[:, None] * to_come)
 
     def _annealed(self, steps: Floats) -> tuple[Floats, Floats]:
-        """How far the rate came down since the first point that was fitted, and how far it has yet to, by schedule."""
-        ends = np.array([self.first_step, self.last_step])
-        begun, so_far = np.array([one.annealed(ends) for one in self.schedules]).T[:, :, None]
-        annealed = np.array([one.annealed(steps) for one in self.schedules])
+        """How far the rate came down since the first point that was fitted, and how far it has yet to."""
+        begun, so_far = self.schedule.annealed(np.array([self.first_step, self.last_step])).tolist()
+        annealed = self.schedule.annealed(steps)
         return np.minimum(annealed, so_far) - begun, np.maximum(annealed - so_far, 0.0)
 
 
-def fit_auto(
+def fit_auto(  # noqa: PLR0913  (a curve, its rates and length, what was done to its values, and other runs)
     points: Points,
     *,
-    schedule: Schedule | None = None,
+    schedule: Schedule,
     total_steps: float | None = None,
     top: float | None = None,
+    share_of: float | None = None,
     raised: float = 0.0,
     priors: Priors | None = None,
 ) -> Curve:
-    """`points` are falling and above 0: losses, or `top` minus an accuracy.
-
-    Without a schedule the rate may come down towards the end of the run, or not; without its length, at any time.
-    """
+    """`points` are falling and above 0: losses, errors that are shares of `share_of`, or `top` minus an accuracy."""
     known = priors or shipped()
-    schedules, chances = _schedules(schedule, points, total_steps, known.decay_probability)
     bins = _bins(points, max(points.level(), _LEAST))
-    annealing = known.loss if top is None else known.error
-    progress = schedules[0].progress(bins.steps)
-    as_logged = cache(partial(fit_shapes, progress, bins.values, bins.counts))
-    laws: list[_Law] = []
-    for place, (rates, chance) in enumerate(zip(schedules, chances, strict=True)):
-        drops, shares = np.zeros(1), np.ones(1)
-        if rates.annealed(rates.knots).max() > _SEEN:
-            before = _before_the_drop(points, rates)
-            level = max(before.level(), _LEAST) / (top or 1.0)
-            drops = np.exp(annealing.log_drop(before.noise(), level) + annealing.log_sd * _DROP_SDS)
-            shares = _DROP_SHARES
-        found, is_seen = _fitted(bins, progress, rates.annealed(bins.steps), drops, as_logged)
-        laws += [
-            _Law(shapes, place, drop, math.log(chance * share) + shapes.log_evidence, is_seen)
-            for shapes, drop, share in zip(found, drops.tolist(), shares.tolist(), strict=True)
-        ]
-    now = max(points.level(), _LEAST) / (top or 1.0)
+    whole = top or share_of
+    annealing = known.loss if whole is None else known.error
+    progress, annealed = schedule.progress(bins.steps), schedule.annealed(bins.steps)
+    drops, shares = np.zeros(1), np.ones(1)
+    if schedule.annealed(schedule.knots).max() > _SEEN:
+        before = _before_the_drop(points, schedule)
+        level = max(before.level(), _LEAST) / (whole or 1.0)
+        drops = np.exp(annealing.log_drop(before.noise(), level) + annealing.log_sd * _DROP_SDS)
+        shares = _DROP_SHARES
+    fits, is_seen = _fitted(bins, progress, annealed, drops)
+    laws = [
+        _Law(shapes, drop, math.log(share) + shapes.log_evidence, is_seen)
+        for shapes, drop, share in zip(fits, drops.tolist(), shares.tolist(), strict=True)
+    ]
+    now = max(points.level(), _LEAST) / (whole or 1.0)
     members, parameters = _members(laws, annealing.next_log_ratio(now), annealing.next_log_sd)
     return Curve(
         family="auto",
         members=AnnealedLaws(
             **members,
-            schedules=tuple(schedules),
+            schedule=schedule,
             first_step=float(bins.steps[0]),
             last_step=points.last_step,
             still_sd=_STILL_SD + _NOISE_SD * points.noise(),
@@ -145,27 +128,8 @@ def fit_auto(
         total_steps=total_steps,
         is_rising=top is not None,
         parameters=parameters,
-        warnings=(*points.warnings, *_guesses(schedules, total_steps)),
+        warnings=points.warnings,
     )
-
-
-def _schedules(
-    schedule: Schedule | None, points: Points, total_steps: float | None, decay_probability: float
-) -> tuple[Sequence[Schedule], Sequence[float]]:
-    """What the rate may do, and how likely each is before the curve is looked at."""
-    if schedule is not None:
-        return [schedule], [1.0]
-    if total_steps is not None and total_steps <= points.last_step:
-        return [constant(points.last_step)], [1.0]
-    ends = [total_steps] if total_steps is not None else [points.last_step / share for share in _SHARES_OVER]
-    decays = [decay for end in ends for decay in usual_decays(end)]
-    return [constant(ends[0]), *decays], [1 - decay_probability, *[decay_probability / len(decays)] * len(decays)]
-
-
-def _guesses(schedules: Sequence[Schedule], total_steps: float | None) -> tuple[str, ...]:
-    if not any(one.is_guess for one in schedules):
-        return ()
-    return (_ENDLESS,) if total_steps is None else (_GUESSED,)
 
 
 def _before_the_drop(points: Points, rates: Schedule) -> Points:
@@ -183,25 +147,22 @@ def _bins(points: Points, level: float) -> Bins:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Law:
-    """Laws of one schedule with one drop; `log_weight` says how likely these are."""
+    """Laws with one drop; `log_weight` says how likely these are."""
 
     shapes: Shapes
-    schedule: int
     drop: float
     log_weight: float
     is_seen: bool  # a part of the drop is in the points
 
 
-def _fitted(
-    bins: Bins, progress: Floats, annealed: Floats, drops: Floats, as_logged: Callable[[], Shapes]
-) -> tuple[list[Shapes], bool]:
+def _fitted(bins: Bins, progress: Floats, annealed: Floats, drops: Floats) -> tuple[list[Shapes], bool]:
     """For each drop laws through what the points would be at the first one's rate; and whether the points tell of it.
 
     Where they do not, all drops are as likely as before.
     """
     annealed = annealed - annealed[0]
     if np.ptp(annealed) <= _SEEN:
-        return [as_logged()] * len(drops), False
+        return [fit_shapes(progress, bins.values, bins.counts)] * len(drops), False
     return [fit_shapes(progress, bins.values * np.exp(drop * annealed), bins.counts) for drop in drops.tolist()], True
 
 
@@ -216,7 +177,6 @@ def _members(laws: Sequence[_Law], log_ratio: float, log_sd: float) -> tuple[dic
         for name in ("exponent", "is_exponential", "floor", "scale")
     }
     known["drop"] = np.repeat([law.drop for law in laws], sizes)
-    known["schedule"] = np.repeat([law.schedule for law in laws], sizes)
     at = (np.arange(_N_MEMBERS) + 0.5) / _N_MEMBERS
     drawn = np.searchsorted(np.cumsum(weight) / weight.sum(), at)
     members = {name: values[drawn] for name, values in known.items()}

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from traincast.curves.curve import Curve, Rescaled
 from traincast.curves.points import Points, clean
+from traincast.curves.priors import Priors
 from traincast.curves.schedule import LearningRate, Schedule, constant, read_schedule
 from traincast.errors import InputError
 from traincast.logs import argument_checks
-from traincast.logs.names import has_top, is_rising, metric_of
+from traincast.logs.names import has_top, is_error_rate, is_rising, metric_of
 
-# Falling; rising to 1 or 100; rising to nobody knows what.
-Kind = Literal["loss", "accuracy", "reward"]
+# Falling; falling from 1 or 100 as a share does; rising to 1 or 100; rising to nobody knows what.
+Kind = Literal["loss", "error", "accuracy", "reward"]
+Floats = NDArray[np.float64]
 _FEW = 8
+_PERCENT = 100.0
 _FLAT_LOG_SDS = (0.05, 5.0)  # of what is continued as it is: at least and at most
 _USUAL_LEVELS = (1e-6, 1e6)  # of losses that other runs tell anything about
 _LEAST_RAISE = 1e-6  # of the lowest loss: less is lost in rounding
@@ -31,10 +35,12 @@ def kind_of(metric: str) -> Kind:
     known = metric_of(metric)
     if known is None:
         raise InputError(f"The metric '{metric}' is unknown: say loss or accuracy, whichever it resembles.")
+    if is_error_rate(known.metric):
+        return "error"
     return "accuracy" if has_top(known.metric) else "reward" if is_rising(known.metric) else "loss"
 
 
-def fit_curve(
+def fit_curve(  # noqa: PLR0913  (the arguments of traincast.fit_curve, and what other runs tell)
     steps: ArrayLike,
     losses: ArrayLike,
     family: str = "auto",
@@ -42,12 +48,14 @@ def fit_curve(
     total_steps: float | None = None,
     learning_rate: LearningRate | None = None,
     metric: Kind | None = None,
+    priors: Priors | None = None,
 ) -> Curve:
     """Where a run will end and when it is good enough, from what it has logged so far.
 
     `losses` may be accuracies: values between 0 and 1 that rise are taken for such unless `metric` says what they are.
     `total_steps` is the length of the run. `learning_rate` is a word ("cosine"), one rate, a function of the step,
     {step: rate from it on}, one rate a logged value, or one a step of the run. Steps may be epochs, if all of it is.
+    `priors` are what other runs tell, by default those that traincast ships.
     """
     places = argument_checks.floats("The steps of a curve", steps)
     points = _points(places, losses, total_steps)
@@ -61,8 +69,8 @@ def fit_curve(
         if learning_rate is not None:
             points = _remarked(points, "Optimus' law has no learning rate: the given one is ignored.")
         return _fit_optimus(points, kind, total_steps)
-    schedule = read_schedule(learning_rate, places, total_steps)
-    return _told(_fit_auto(points, kind, schedule, total_steps), points)
+    known = _Known(read_schedule(learning_rate, places, total_steps), total_steps, priors)
+    return _told(_fit_auto(points, kind, known), points)
 
 
 def _points(steps: ArrayLike, losses: ArrayLike, total_steps: float | None) -> Points:
@@ -82,36 +90,69 @@ def _remarked(points: Points, sentence: str) -> Points:
     return replace(points, warnings=(*points.warnings, sentence))
 
 
-def _fit_auto(points: Points, kind: Kind, schedule: Schedule | None, total_steps: float | None) -> Curve:
-    from traincast.curves.auto import fit_auto
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Beside the points: the rates, the length of the run, and what other runs tell."""
 
-    if kind == "loss":
-        return _fit_losses(points, schedule, total_steps)
-    if kind == "accuracy":
+    schedule: Schedule | None
+    total_steps: float | None
+    priors: Priors | None
+
+    def fit(
+        self, points: Points, *, top: float | None = None, share_of: float | None = None, raised: float = 0.0
+    ) -> Curve:
+        """Along the rates, or as runs go whose rates nobody tells."""
+        from traincast.curves.auto import fit_auto
+        from traincast.curves.untold import fit_untold
+
+        fit = fit_untold if self.schedule is None else partial(fit_auto, schedule=self.schedule)
+        return fit(points, total_steps=self.total_steps, top=top, share_of=share_of, raised=raised, priors=self.priors)
+
+
+def _fit_auto(points: Points, kind: Kind, known: _Known) -> Curve:
+    from traincast.curves.untold import about_the_rate
+
+    if kind in ("loss", "error"):
+        whole = _whole_of_errors(points) if kind == "error" else None
+        curve = _fit_losses(points, known, whole)
+    elif kind == "accuracy":
         top = _top([points])
-        return fit_auto(_errors(points, top), schedule=schedule, total_steps=total_steps, top=top)
-    shares, width, low = _as_shares(points)
-    curve = fit_auto(_errors(shares, 1.0), schedule=schedule, total_steps=total_steps, top=1.0)
-    return replace(curve, members=Rescaled(curve.members, width, low))
+        curve = known.fit(_errors(points, top), top=top)
+    else:
+        shares, width, low = _as_shares(points)
+        curve = known.fit(_errors(shares, 1.0), top=1.0)
+        curve = replace(curve, members=Rescaled(curve.members, width, low))
+    if known.schedule is not None or _is_flat(points, kind):
+        return curve
+    return replace(curve, warnings=(*curve.warnings, *about_the_rate(curve)))
 
 
-def _fit_losses(points: Points, schedule: Schedule | None, total_steps: float | None) -> Curve:
+def _whole_of_errors(points: Points) -> float | None:
+    """1 or 100, whichever errors are shares of; None where they are none."""
+    high = float(points.values.max())
+    return None if points.values.min() < 0 or high > _PERCENT else 1.0 if high <= 1.0 else _PERCENT
+
+
+def _is_flat(points: Points, kind: Kind) -> bool:
+    """Losses that are continued as they are now."""
+    return kind in ("loss", "error") and (_is_constant(points) or _rises(points))
+
+
+def _fit_losses(points: Points, known: _Known, whole: float | None) -> Curve:
     """Laws fall, are above 0, and are told apart by levels of usual losses: what is otherwise is made so and back."""
-    from traincast.curves.auto import fit_auto
-
     raised = _raised(points)
     above = replace(points, values=points.values + raised)
     if _is_constant(points) or _rises(points):
         late = above.values[len(above.values) // 2 :]
         flat = replace(above, values=np.full(len(above.values), above.level()))
-        curve = fit_auto(flat, schedule=constant(points.last_step), total_steps=total_steps, raised=raised)
+        curve = replace(known, schedule=constant(points.last_step)).fit(flat, raised=raised)
         wide = float(np.clip(np.ptp(np.log(late)), *_FLAT_LOG_SDS))
         return replace(curve, members=replace(curve.members, still_sd=wide))  # type: ignore[type-var]
     above = replace(above, values=np.minimum(above.values, _HIGHEST_SPIKE * above.level()))
     unit = above.level() / float(np.clip(above.level(), *_USUAL_LEVELS))
     if unit == 1.0:
-        return fit_auto(above, schedule=schedule, total_steps=total_steps, raised=raised)
-    curve = fit_auto(replace(above, values=above.values / unit), schedule=schedule, total_steps=total_steps)
+        return known.fit(above, share_of=whole, raised=raised)
+    curve = known.fit(replace(above, values=above.values / unit))
     return replace(curve, members=Rescaled(curve.members, unit, -raised))
 
 
@@ -119,7 +160,7 @@ def _fit_optimus(points: Points, kind: Kind, total_steps: float | None) -> Curve
     """The law is of losses: of what rises, it is fitted to what that lacks to its top."""
     from traincast.curves.optimus import fit_points
 
-    if kind == "loss":
+    if kind in ("loss", "error"):
         return fit_points(points, total_steps=total_steps)
     shares, width, low = _as_shares(points) if kind == "reward" else (points, 1.0, 0.0)
     top = 1.0 if kind == "reward" else _top([points])
@@ -168,10 +209,19 @@ def continue_like(
 def _top(curves: Sequence[Points]) -> float:
     """1 or 100, whichever accuracies are shares of."""
     low, high = (float(pick([pick(one.values) for one in curves])) for pick in (np.min, np.max))
-    top = 1.0 if high <= 1.0 else 100.0
+    is_share = all(_is_share(one.values) for one in curves)
+    top = 1.0 if is_share else _PERCENT
+    high = min(high, top) if is_share else high
     if high > top or low < 0.0:
         raise InputError(f"Accuracies should be between 0 and 1, or 0 and 100, not {low:g} to {high:g}.")
     return top
+
+
+def _is_share(values: Floats) -> bool:
+    """Of 1: a single value above it, with most others and the latest below, is a fault of the log."""
+    above = values > 1.0
+    is_fault = above.sum() == 1 and not above[-1] and float(values.max()) <= _PERCENT
+    return not above.any() or bool(is_fault and np.median(values[len(values) // 2 :]) <= 1.0)
 
 
 def _errors(points: Points, top: float) -> Points:

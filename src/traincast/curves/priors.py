@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from traincast.curves.unknown_rate import Scale, UnknownRate
+
 _LOG_MOST_DROP = float(np.log(3.5))  # further down no published run fell
 
 
@@ -48,7 +50,7 @@ class Priors:
 
     loss: Annealing
     error: Annealing
-    decay_probability: float  # of a run of which only the length is known
+    unknown_rate: UnknownRate  # of a run whose learning rate nobody tells
     provenance: str = ""
 
     def to_dict(self) -> dict[str, Any]:
@@ -56,7 +58,14 @@ class Priors:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Priors:
-        return cls(**{**data, "loss": Annealing(**data["loss"]), "error": Annealing(**data["error"])})
+        unknown = dict(data["unknown_rate"])
+        below, above = (Scale(**unknown.pop(side)) for side in ("below", "above"))
+        return cls(
+            loss=Annealing(**data["loss"]),
+            error=Annealing(**data["error"]),
+            unknown_rate=UnknownRate(**unknown, below=below, above=above),
+            provenance=data["provenance"],
+        )
 
 
 @lru_cache(maxsize=1)

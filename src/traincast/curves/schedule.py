@@ -27,25 +27,21 @@ LearningRate = (
 _KNOTS = 1024
 _FURTHEST = 100.0  # times the last step: so far a function of the step is asked where no end is known
 _LEAST_RATE = 0.01  # below a hundredth, a lower rate lowers nothing more
-_USUAL_DECAYS = (0.25, 0.5)  # over which part of a run the rate may come down, where nobody says
 _EVEN = 4.0  # levels of a steady fall differ by steps whose sizes are within this factor
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Schedule:
-    """Rates relative to the highest, linear between knots. A guess is what is likely where nobody says."""
+    """Rates relative to the highest, linear between knots."""
 
     knots: Floats
     rates: Floats
-    is_guess: bool = False
 
     def rate(self, steps: Floats) -> Floats:
         return np.interp(steps, self.knots, self.rates)
 
     def progress(self, steps: Floats) -> Floats:
-        """Steps at the highest rate that would have come as far; steps themselves where the rate is a guess."""
-        if self.is_guess:
-            return steps
+        """Steps at the highest rate that would have come as far."""
         gained = np.diff(self.knots) * 0.5 * (self.rates[1:] + self.rates[:-1])
         sums = np.r_[0.0, np.cumsum(gained)]
         beyond = np.maximum(steps - self.knots[-1], 0.0) * max(float(self.rates[-1]), _LEAST_RATE)
@@ -59,14 +55,6 @@ class Schedule:
 def constant(last_step: float) -> Schedule:
     """A rate that never changes."""
     return Schedule(np.array([0.0, max(last_step, 1.0)]), np.ones(2))
-
-
-def usual_decays(total_steps: float) -> tuple[Schedule, ...]:
-    """What runs do if nobody says otherwise: constant, then linear to zero at the end, over more or less of the run."""
-    return tuple(
-        Schedule(np.array([0.0, (1 - share) * total_steps, total_steps]), np.array([1.0, 1.0, 0.0]), is_guess=True)
-        for share in _USUAL_DECAYS
-    )
 
 
 def read_schedule(learning_rate: LearningRate | None, steps: Floats, total_steps: float | None) -> Schedule | None:

@@ -64,6 +64,8 @@ _UNBOUNDED = re.compile(r"rew(ard\w*)?|returns?|psnr|r2|mcc|kappa|matthews|pears
 _FALLING = re.compile(
     r"\w*loss\w*|err\d*|errors?|nll|perplexity|ppl|bp[bc]|wer|cer|mae|mse|rmse|fid|entropy|miss|variance|std|var"
 )
+_WRONG = {"err", "error", "wer", "cer"}
+_OF_A_DISTANCE = {"squared", "absolute", "relative", "abs", "sq", "rel"}
 # Numbers about the machine, not about learning.
 _NOT_LEARNING = re.compile(
     r".*(runtime|per_sec|per_second|_time|samples|speed|throughput|memory|flos|mfu|step_avg|tokens|loss_scale).*"
@@ -131,6 +133,12 @@ def _metric_name(rest: str, *, is_measured: bool) -> str | None:
     if not rest or _NOT_LEARNING.fullmatch(rest) or rest in _POSITIONS or is_rate(rest) or is_wait(rest):
         return None
     return rest if is_measured or _KNOWN.fullmatch(rest) else None
+
+
+def is_error_rate(metric: str) -> bool:
+    """Whether it is a share of what was answered wrong: 'top1_err', 'wer', but not 'mean_squared_error'."""
+    words = set(plain(metric).split("_"))
+    return bool(words & _WRONG) and not words & _OF_A_DISTANCE
 
 
 def is_rising(metric: str) -> bool:

@@ -32,6 +32,16 @@ def test_pure_noise_keeps_the_epochs_and_pure_signal_the_steps(log):
     assert clear.epochs.p90 == pytest.approx(8 * status.arrival.epochs.p90)
 
 
+def test_without_a_noise_scale_the_answer_is_less_sure(log):
+    status = tc.converge(log, target=1.5, total_steps=1_000)
+    usual = tc.at_batch(status, 1024)
+    assert usual.noise_scale is None
+    assert status.arrival.epochs.p50 < usual.epochs.p50 < 8 * status.arrival.epochs.p50
+    reached, told = status.arrival.epochs, usual.epochs
+    assert told.p50 / told.p10 > reached.p50 / reached.p10
+    assert told.p90 / told.p50 > reached.p90 / reached.p50
+
+
 def test_in_between_by_hand(log, capsys):
     """(1,024 + 1,024) / (1,024 + 128) = 1.78 times the epochs."""
     arguments = ("--target", "1.5", "--total-steps", "1000", "--batch-to", "1024", "--noise-scale", "1024")

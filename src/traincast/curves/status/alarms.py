@@ -16,10 +16,11 @@ Floats = NDArray[np.float64]
 
 _FEWEST = 12  # points, before a shape is judged
 _MOST = 100_000  # points that are looked at: more tell no more
-_RISES = 0.1  # of the best: less may be noise, or a larger learning rate
+_RISES = 0.15  # of the best: less may be noise, a larger learning rate, or a validation loss that overfits
+_TWICE = 0.9  # of the best: so much needs no second block to be believed
 _NOISES = 4.0
 _STILL = 0.005  # of the value: what a plateau moves
-_TO_COME = 0.01  # of the value: what a run that is worth it still gains
+_TO_COME = 0.02  # of the value: what a run that is worth it may still gain
 _SLOWER = 1.15
 _WAITS = 0.2
 _SILENT = 10.0  # times the usual time between rows
@@ -38,7 +39,8 @@ def learning_alarms(series: Series, curve: Curve | None, settled: Settled, unit:
     values = series.values[:: 1 + len(series) // _MOST]
     blocks = [float(np.median(part)) for part in np.array_split(sign * values, min(20, len(values) // 3))]
     best, now = min(blocks), blocks[-1]
-    if now - best > max(_RISES * abs(best), _NOISES * noise_of(values)):
+    lasts, margin = min(blocks[-2:]) - best, max(_RISES * abs(best), _NOISES * noise_of(values))
+    if lasts > margin or now - best > max(_TWICE * abs(best), margin):
         word = "falls" if sign < 0 else "rises"
         alarms.append(f"Diverging: '{series.name}' {word}, from {sign * best:.4g} at its best to {sign * now:.4g} now.")
     elif curve is not None and _is_still(values) and not _gains(curve):
@@ -87,7 +89,8 @@ def _is_still(values: Floats) -> bool:
 
 
 def _gains(curve: Curve) -> bool:
-    """Whether the forecast still moves: until the end of the run, or for as many steps as there were."""
-    end = curve.total_steps or 2.0 * curve.last_step
-    here, there = curve.predict(np.array([curve.last_step, max(end, curve.last_step)]))  # type: ignore[misc]
-    return bool(abs(there - here) > _TO_COME * max(abs(here), 1e-12))
+    """Whether the run may still get better, by p10: until its end, or for as many steps as there were."""
+    end = np.array([max(curve.total_steps or 2.0 * curve.last_step, curve.last_step)])
+    here = curve.predict(curve.last_step)
+    best = curve.interval(end)[1 if curve.is_rising else 0]
+    return bool(np.abs(best - here).max() > _TO_COME * max(abs(float(np.max(here))), 1e-12))

@@ -27,9 +27,9 @@ from traincast.trace.trace import Module, Parameter, Trace
 BATCH_SIZES = (2, 3, 5)
 
 
-def capture_step(step: TrainingStep) -> Trace:
-    """The trace of what a frontend read."""
-    trace = capture(step.module, step.example, loss=step.loss, name=step.name)
+def capture_step(step: TrainingStep, *, batch_sizes: tuple[int, ...] = BATCH_SIZES) -> Trace:
+    """The trace of what a frontend read. Two batch sizes are enough where the third was checked on the same model."""
+    trace = capture(step.module, step.example, loss=step.loss, name=step.name, batch_sizes=batch_sizes)
     return replace(trace, assumptions=(*step.assumptions, *trace.assumptions))
 
 
@@ -42,6 +42,7 @@ def capture(  # noqa: PLR0913  (the options of traincast.capture, and a name)
     precision: str = "fp32",
     mode: str = "train",
     name: str | None = None,
+    batch_sizes: tuple[int, ...] = BATCH_SIZES,
 ) -> Trace:
     """Records what one step of `module` asks of a device. See `traincast.capture`."""
     defaults = Settings(_precision_of(module) if precision == "fp32" else precision, optimizer)
@@ -52,7 +53,7 @@ def capture(  # noqa: PLR0913  (the options of traincast.capture, and a name)
     make_inputs = batched_example(example)
     recordings: dict[int, Recording] = {}
     requests: list[torch.dtype] = []
-    for batch in BATCH_SIZES:
+    for batch in batch_sizes:
         copied = meta_copy(module, train=train)  # anew each time: a model may keep what it computed once
         recorder = MetaRecorder([path for path, _ in copied.named_modules()])
         with torch.device("meta"):

@@ -18,6 +18,7 @@ import traincast
 from traincast.__main__ import run
 from traincast.api.job import schema
 from traincast.cli.app import COMMANDS, make_app
+from traincast.frontend.models.named import named_models
 from traincast.frontend.models.registry import ZOO
 from traincast.units import show_count, show_flop
 
@@ -94,12 +95,43 @@ def zoo_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def models_page() -> str:
+    """Published models by name, with where their sizes are from."""
+    models = named_models()
+    lines = [
+        "# Published models by name",
+        "",
+        NOTE,
+        "",
+        f"{len(models)} models, each shipped in a few kilobytes: any batch and sequence length needs no torch, as in",
+        '`tc.load_model("llama-3.1-8b", seqlen=8192)` or `traincast forecast llama-3.1-8b --seqlen 8192 --on H200`.',
+        "The repository's name works, too, in any case (`meta-llama/Llama-3.1-8B`). *Length* is the usual length of",
+        "training, at most 8,192; *positions* the longest sequence that the model can have. Precision and optimizer",
+        "default to bf16 and adamw. Parameters are counted in the trace; the last column says what they were compared with.",
+        "",
+        "| model | also | parameters | length | positions | sizes from | parameters checked against |",
+        "| --- | --- | ---: | ---: | ---: | --- | --- |",
+    ]
+    for name, model in models.items():
+        also = ", ".join(f"`{alias}`" for alias in (model.repository, *model.aliases) if alias)
+        positions = "any" if model.sizes.get("position") == "alibi" else f"{model.positions:,}"
+        counts = (f"{model.n_parameters:,}", f"{model.seqlen:,}", positions)
+        cells = (f"`{name}`", also, *counts, model.source, model.count_source)
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
 def job_schema() -> str:
     """The JSON Schema of a job file."""
     return json.dumps(schema(), indent=2) + "\n"
 
 
-PAGES: dict[str, Callable[[], str]] = {"cli.md": cli_page, "zoo.md": zoo_page, "job.schema.json": job_schema}
+PAGES: dict[str, Callable[[], str]] = {
+    "cli.md": cli_page,
+    "zoo.md": zoo_page,
+    "models.md": models_page,
+    "job.schema.json": job_schema,
+}
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 
 from traincast.errors import BusyError
 from traincast.web.answers import ANSWERS, Given
-from traincast.web.questions import target_of
+from traincast.web.questions import seqlen_of, target_of
 from traincast.web.stored_uploads import Upload, is_upload, zoo_model
 from traincast.web.upload_process import UploadProcess
 
@@ -83,7 +83,7 @@ class QuestionRunner:
         self._upload_process.start()
 
     def _work(self, what: str, asked: Question) -> bytes:
-        return ANSWERS[what](asked, Given(trace=zoo_model(asked.model)))
+        return ANSWERS[what](asked, Given(trace=zoo_model(asked.model, seqlen_of(asked))))
 
     def _work_on_upload(self, what: str, asked: Question) -> bytes:
         target = target_of(asked)

@@ -107,7 +107,7 @@ def models_page() -> str:
         '`tc.load_model("llama-3.1-8b", seqlen=8192)` or `traincast forecast llama-3.1-8b --seqlen 8192 --on H200`.',
         "The repository's name works, too, in any case (`meta-llama/Llama-3.1-8B`). *Length* is the usual length of",
         "training, at most 8,192; *positions* the longest sequence that the model can have. Precision and optimizer",
-        "default to bf16 and adamw. Parameters are counted in the trace; the last column says what they were compared with.",
+        "default to bf16 and adamw. Parameters are counted in the trace; the last column says what they were held against.",
         "",
         "| model | also | parameters | length | positions | sizes from | parameters checked against |",
         "| --- | --- | ---: | ---: | ---: | --- | --- |",

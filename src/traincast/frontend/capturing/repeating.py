@@ -29,7 +29,9 @@ _SHOWN_AFTER_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Blocks:
+class Blocks:
+    """Where blocks repeat, how many units there are, and what is left over."""
+
     stack: Stack
     n_units: int
     n_rest: int  # blocks of a last unit that is not whole
@@ -40,19 +42,16 @@ class _Blocks:
 
 def capture_repeating(step: TrainingStep) -> Trace:
     """The trace of what a frontend read, by way of a few of its blocks where they repeat."""
-    blocks = [found for path, part in step.module.named_modules() if (found := _blocks(step.module, path, part))]
+    blocks = repeated_blocks(step.module)
     if not blocks:
         return capture_step(step)
-    if any(one.stack.path.startswith(f"{other.stack.path}.") for one in blocks for other in blocks):
-        return capture_step(step)  # stacks within stacks
-
     started_s = time.monotonic()
     whole = {one.stack.path: list(step.module.get_submodule(one.stack.path)) for one in blocks}
 
     def shortened(n_units: Sequence[int], _: int) -> TrainingStep:
         _tell(started_s, step.name, blocks, n_units)
         for one, n in zip(blocks, n_units, strict=True):
-            _set_blocks(step.module, one.stack.path, whole[one.stack.path][: one.kept(n)])
+            set_blocks(step.module, one.stack.path, whole[one.stack.path][: one.kept(n)])
         return step
 
     try:
@@ -62,17 +61,24 @@ def capture_repeating(step: TrainingStep) -> Trace:
         folded = None
     finally:
         for path, parts in whole.items():
-            _set_blocks(step.module, path, parts)
+            set_blocks(step.module, path, parts)
     return capture_step(step) if folded is None else folded.at(_ANY_LENGTH)
 
 
-def _tell(started_s: float, name: str, blocks: Sequence[_Blocks], n_units: Sequence[int]) -> None:
+def repeated_blocks(module: Any) -> list[Blocks]:
+    """The lists of blocks that repeat; none where one lies within another."""
+    found = [one for path, part in module.named_modules() if (one := _blocks(module, path, part))]
+    is_within = any(one.stack.path.startswith(f"{other.stack.path}.") for one in found for other in found)
+    return [] if is_within else found
+
+
+def _tell(started_s: float, name: str, blocks: Sequence[Blocks], n_units: Sequence[int]) -> None:
     if time.monotonic() - started_s > _SHOWN_AFTER_S:
         kept = sum(one.kept(n) for one, n in zip(blocks, n_units, strict=True))
         sys.stderr.write(f"Capturing {name} with {kept} of its blocks, to compare ...\n")
 
 
-def _blocks(model: Any, path: str, part: Any) -> _Blocks | None:
+def _blocks(model: Any, path: str, part: Any) -> Blocks | None:
     """How the blocks of a list repeat; None if it is no list, or too short for it to matter."""
     if not isinstance(part, torch.nn.ModuleList) or len(part) < _LEAST_UNITS:
         return None
@@ -83,7 +89,7 @@ def _blocks(model: Any, path: str, part: Any) -> _Blocks | None:
             n_units, n_rest = divmod(len(part) - start, period)
             repeats = all(kinds[n] == kinds[n + period] for n in range(start, len(part) - period))
             if n_units >= _LEAST_UNITS and repeats:
-                return _Blocks(Stack(path, start, period), n_units, n_rest)
+                return Blocks(Stack(path, start, period), n_units, n_rest)
     return None
 
 
@@ -115,6 +121,6 @@ def _signature(block: Any) -> tuple[object, ...]:
     return tuple(found)
 
 
-def _set_blocks(model: Any, path: str, parts: Sequence[Any]) -> None:
+def set_blocks(model: Any, path: str, parts: Sequence[Any]) -> None:
     parent, _, name = path.rpartition(".")
     setattr(model.get_submodule(parent), name, torch.nn.ModuleList(parts))

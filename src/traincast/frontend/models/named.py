@@ -11,18 +11,21 @@ from typing import Any
 
 from traincast.errors import InputError
 
-FILE = "data/models/language.jsonl"
+FILES = ("data/models/language.jsonl", "data/models/others.jsonl")
 SHORTEST = 3  # tokens: the loss predicts all but the first, and a row of one number is a case of its own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedModel:
-    """One published model. `seqlen` is the length it was usually trained with, at most 8,192."""
+    """One published model. `seqlen` is the length it was usually trained with, at most 8,192; None: it has no other.
+
+    `sizes` are those of our own decoder, or hold the `config` of a Hugging Face model and its `head`.
+    """
 
     name: str
     title: str
     n_parameters: int
-    seqlen: int
+    seqlen: int | None
     repository: str
     aliases: tuple[str, ...]
     source: str
@@ -33,7 +36,7 @@ class NamedModel:
     @property
     def options(self) -> dict[str, int | str]:
         """The options it takes, with their defaults."""
-        return {"seqlen": self.seqlen}
+        return {} if self.seqlen is None else {"seqlen": self.seqlen}
 
     @property
     def positions(self) -> int:
@@ -42,7 +45,8 @@ class NamedModel:
 
     @property
     def task(self) -> str:
-        return "text"
+        kind = self.sizes.get("config", {}).get("model_type")
+        return "image" if kind in ("vit", "swin", "convnext") else "text"
 
     @property
     def gmacs(self) -> None:
@@ -56,7 +60,10 @@ class NamedModel:
         """The sequence length that was asked for, or the usual one."""
         for option in options:
             if option not in self.options:
-                raise InputError(f"{self.name} takes no option '{option}'; it takes seqlen.")
+                takes = "it takes seqlen" if self.options else "it takes none"
+                raise InputError(f"{self.name} takes no option '{option}'; {takes}.")
+        if self.seqlen is None:
+            return 0
         length = options.get("seqlen", self.seqlen)
         if isinstance(length, bool) or not isinstance(length, int) or length < SHORTEST:
             raise InputError(f"seqlen={length!r} is not possible for {self.name}: give {SHORTEST} tokens or more.")
@@ -71,8 +78,8 @@ class NamedModel:
 @cache
 def named_models() -> Mapping[str, NamedModel]:
     """All of them by name."""
-    text = resources.files("traincast").joinpath(FILE).read_text(encoding="utf-8")
-    rows = [json.loads(line) for line in text.splitlines()]
+    texts = [resources.files("traincast").joinpath(file).read_text(encoding="utf-8") for file in FILES]
+    rows = [json.loads(line) for text in texts for line in text.splitlines()]
     return {row["name"]: NamedModel(**{**row, "aliases": tuple(row["aliases"])}) for row in rows}
 
 

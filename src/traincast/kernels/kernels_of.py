@@ -63,12 +63,18 @@ class Op:
     sizes_of: Callable[[int], Floats]  # bytes of a tensor
 
     def kernel(self, work: Work, *, shape: tuple[Any, Any, Any, Any] | None = None, **changes: Any) -> Kernel:
-        one = np.ones_like(self.flop)
-        b, m, n, k = shape if shape is not None else (one, one, one, one)
+        b, m, n, k = shape if shape is not None else (1.0, 1.0, 1.0, 1.0)
         flop, moved = changes.pop("flop", self.flop), changes.pop("bytes", self.bytes)
-        extra = [changes.pop(name, np.zeros_like(one)) for name in SIZES[6:]]
-        rows = tuple(tuple((one * value).tolist()) for value in (b, m, n, k, flop, moved, *extra))
+        extra = [changes.pop(name, 0.0) for name in SIZES[6:]]
+        rows = tuple(_numbers(value, len(self.flop)) for value in (b, m, n, k, flop, moved, *extra))
         return Kernel(work, self.item_bytes, self.is_bf16, rows, **changes)
+
+
+def _numbers(value: Any, length: int) -> tuple[float, ...]:
+    """One for each probed batch size."""
+    if isinstance(value, np.ndarray) and value.ndim:
+        return tuple(value.tolist()) if len(value) == length else tuple(value.tolist()) * length
+    return (float(value),) * length
 
 
 def kernels_of(graph: Graph, batch_sizes: Ints) -> Iterator[list[Kernel]]:

@@ -107,15 +107,17 @@ def models_page() -> str:
         '`tc.load_model("llama-3.1-8b", seqlen=8192)` or `traincast forecast llama-3.1-8b --seqlen 8192 --on H200`.',
         "The repository's name works, too, in any case (`meta-llama/Llama-3.1-8B`). *Length* is the usual length of",
         "training, at most 8,192; *positions* the longest sequence that the model can have. Precision and optimizer",
-        "default to bf16 and adamw. Parameters are counted in the trace; the last column says what they were held against.",
+        "default to bf16 (amp-bf16 for T5 and what is no language model) and adamw. Parameters are counted in the trace;",
+        "the last column says what they were held against.",
         "",
         "| model | also | parameters | length | positions | sizes from | parameters checked against |",
         "| --- | --- | ---: | ---: | ---: | --- | --- |",
     ]
     for name, model in models.items():
         also = ", ".join(f"`{alias}`" for alias in (model.repository, *model.aliases) if alias)
-        positions = "any" if model.sizes.get("position") == "alibi" else f"{model.positions:,}"
-        counts = (f"{model.n_parameters:,}", f"{model.seqlen:,}", positions)
+        positions = f"{model.positions:,}" if model.positions < 10**6 else "any"
+        length = "-" if model.seqlen is None else f"{model.seqlen:,}"
+        counts = (f"{model.n_parameters:,}", length, positions if model.seqlen else "-")
         cells = (f"`{name}`", also, *counts, model.source, model.count_source)
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"

@@ -23,7 +23,7 @@ def test_a_model_has_the_published_number_of_parameters(name):
     assert model.source
     assert model.count_source
     assert model.accessed
-    assert short.short.defaults.precision == "bf16"
+    assert short.short.defaults.precision == ("amp-bf16" if "config" in model.sizes else "bf16")
     assert short.short.defaults.optimizer == "adamw"
 
 
@@ -99,6 +99,11 @@ def test_a_length_that_the_model_cannot_have_is_refused(seqlen, words):
 def test_a_language_model_has_no_image_size():
     with pytest.raises(InputError, match="takes no option 'image_size'; it takes seqlen"):
         tc.load_model("llama-3.1-8b", image_size=224)
+
+
+def test_a_model_of_one_size_takes_no_option():
+    with pytest.raises(InputError, match="vit-h-14 takes no option 'seqlen'; it takes none"):
+        tc.load_model("vit-h-14", seqlen=224)
 
 
 def test_a_misspelt_name_gets_close_ones():

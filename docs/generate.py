@@ -22,6 +22,7 @@ import traincast
 from traincast.__main__ import run
 from traincast.api.job import schema
 from traincast.cli.app import COMMANDS, make_app
+from traincast.frontend.models.named import named_models
 from traincast.frontend.models.registry import ZOO
 from traincast.units import show_count, show_flop
 
@@ -183,6 +184,34 @@ def zoo_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def models_page() -> str:
+    """Published models by name, with where their sizes are from."""
+    models = named_models()
+    lines = [
+        "# Published models by name",
+        "",
+        NOTE,
+        "",
+        f"{len(models)} models, each shipped in a few kilobytes: any batch and sequence length needs no torch, as in",
+        '`tc.load_model("llama-3.1-8b", seqlen=8192)` or `traincast forecast llama-3.1-8b --seqlen 8192 --on H200`.',
+        "The repository's name works, too, in any case (`meta-llama/Llama-3.1-8B`). *Length* is the usual length of",
+        "training, at most 8,192; *positions* the longest sequence that the model can have. Precision and optimizer",
+        "default to bf16 (amp-bf16 for T5 and what is no language model) and adamw. Parameters are counted in the trace;",
+        "the last column says what they were held against.",
+        "",
+        "| model | also | parameters | length | positions | sizes from | parameters checked against |",
+        "| --- | --- | ---: | ---: | ---: | --- | --- |",
+    ]
+    for name, model in models.items():
+        also = ", ".join(f"`{alias}`" for alias in (model.repository, *model.aliases) if alias)
+        positions = f"{model.positions:,}" if model.positions < 10**6 else "any"
+        length = "-" if model.seqlen is None else f"{model.seqlen:,}"
+        counts = (f"{model.n_parameters:,}", length, positions if model.seqlen else "-")
+        cells = (f"`{name}`", also, *counts, model.source, model.count_source)
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
 def job_schema() -> str:
     """The JSON Schema of a job file."""
     return json.dumps(schema(), indent=2) + "\n"
@@ -192,6 +221,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "cli.md": cli_page,
     "zoo.md": zoo_page,
     "course.md": course_page,
+    "models.md": models_page,
     "job.schema.json": job_schema,
 }
 

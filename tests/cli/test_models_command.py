@@ -6,6 +6,8 @@ import typer.main
 
 from traincast.__main__ import run
 from traincast.cli.app import make_app
+from traincast.frontend.models.named import named_models
+from traincast.frontend.models.registry import ZOO
 
 MODEL_FLAGS = {"--n-classes", "--image-size", "--seqlen", "--head"}
 OUTPUT_FLAGS = {"--json", "--html", "--png"}
@@ -224,7 +226,7 @@ def test_every_command_has_just_these_flags():
 def test_models_are_listed_with_their_parameters(capsys):
     assert run(["models", "vgg"]) == 0
     out = capsys.readouterr().out
-    assert "3 of 39" in out
+    assert f"3 of {len(ZOO) + len(named_models())}" in out
     assert "138,357,544" in out
 
 

@@ -53,9 +53,14 @@ def forecast(model: o.Model, on: o.Place, batch_size: o.BatchSize, **options: Un
 
 @question
 def forecasts(
-    model: o.Model, on: o.Places, batch_sizes: o.BatchSizes, **options: Unpack[o.ForecastOptions]
+    model: o.Model, on: o.Places, batch_sizes: o.MaybeBatchSizes = None, **options: Unpack[o.ForecastOptions]
 ) -> tuple[Forecast, ...]:
-    """The forecast of each place at each batch size; options are those of `forecast`."""
+    """The forecast of each place at each batch size; options are those of `forecast`.
+
+    Without batch sizes a language model is asked about with as many sequences on each device as fit.
+    """
+    if batch_sizes is None:
+        return _at_usual_batches(model, on, options)
     if not len(batch_sizes):
         raise InputError(_NO_SWEEP)
     beside = _beside(options)
@@ -64,6 +69,32 @@ def forecasts(
     from traincast.forecasting.sweep import forecast_many as run  # once all names are looked up
 
     return tuple(beside.told(one) for one in run(questions, each_once).forecasts())
+
+
+def _at_usual_batches(
+    model: str | Path | Trace, on: Sequence[str | Cluster], options: Mapping[str, Any]
+) -> tuple[Forecast, ...]:
+    """One forecast a place, each with a batch of its own."""
+    from traincast.api.usual import at_usual_batch, tokens_of
+    from traincast.forecasting.sweep import forecast_step
+
+    beside = _beside(options)
+    trace = trace_of(model, options, optimizer=options["optimizer"])
+    tokens_of(trace)
+    whole = {**options, **dict.fromkeys(o.ModelOptions.__annotations__), "mode": "train"}  # it is what was asked for
+    found = []
+    for asked in _questions(trace, list(dict.fromkeys(on)), _ANY_BATCH, whole):
+
+        def ask(batch_size: int, asked: Question = asked) -> Forecast:
+            return forecast_step(replace(asked, batch_size=batch_size))
+
+        answer, told = at_usual_batch(trace, asked.n_replicas * asked.accumulation_steps, ask)
+        question = replace(answer.question, warnings=(*answer.question.warnings, told))
+        found.append(beside.told(replace(answer, question=question)))
+    return tuple(found)
+
+
+_ANY_BATCH = 1_048_576  # until the usual one is known: no place has as many devices
 
 
 @question

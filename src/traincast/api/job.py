@@ -103,7 +103,7 @@ class Job:
         for where, one in _options().items():
             table, _, key = where.partition(".")
             value = written[table].get(key, one.default)
-            if where in _LISTED:
+            if where in _LISTED and value is not None:
                 value = value if isinstance(value, list) else [value]
             if where in _FILES:
                 value = [_beside(item, folder) for item in value] if isinstance(value, list) else _beside(value, folder)

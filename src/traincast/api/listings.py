@@ -10,6 +10,7 @@ from traincast.options.question import question
 from traincast.options.step import Devices
 
 if TYPE_CHECKING:
+    from traincast.frontend.models.named import NamedModel
     from traincast.frontend.models.zoo_model import ZooModel
     from traincast.hardware.device import Device
     from traincast.hardware.machines import Machine
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelList:
-    """Models of the zoo with a text in their name."""
+    """Models with a text in their name."""
 
-    models: tuple[ZooModel, ...]
+    models: tuple[ZooModel | NamedModel, ...]
     text: str
     n_known: int
 
@@ -58,11 +59,13 @@ class MachineList:
 
 @question
 def list_models(text: o.PartOfModelName = "") -> ModelList:
-    """Models of the zoo whose name contains the text, in any case."""
+    """Models whose name contains the text, in any case: those of the zoo, then published ones by name."""
+    from traincast.frontend.models.named import named_models
     from traincast.frontend.models.registry import ZOO
 
-    found = tuple(model for name, model in ZOO.items() if text.lower() in name.lower())
-    return ModelList(models=found, text=text, n_known=len(ZOO))
+    known: dict[str, ZooModel | NamedModel] = {**ZOO, **named_models()}
+    found = tuple(model for name, model in known.items() if text.lower() in name.lower())
+    return ModelList(models=found, text=text, n_known=len(known))
 
 
 @question
@@ -100,7 +103,7 @@ def list_machines(
     return MachineList(machines=found, n_known=len(all_machines()))
 
 
-def _model_data(model: ZooModel) -> dict[str, Any]:
+def _model_data(model: ZooModel | NamedModel) -> dict[str, Any]:
     return {
         "name": model.name,
         "title": model.title,

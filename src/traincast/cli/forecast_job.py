@@ -40,7 +40,7 @@ class ForecastRun:
             raise InputError("--against compares a job file with itself at another commit: give a job file (.toml).")
         several = len(models_of(self.options["model"]))
         is_compared = self.compare is not None or self.against is not None
-        if is_compared and several * len(self.options["on"]) * len(self.options["batch_sizes"]) > 1:
+        if is_compared and several * len(self.options["on"]) * len(self.options["batch_sizes"] or [0]) > 1:
             raise InputError("Only one choice can be compared: name one model, one place and one batch size.")
         if self.compare is not None:
             _read(Path(self.compare))
@@ -131,12 +131,21 @@ def _absolute(name: str, value: Any) -> str:
 
 def _check_whole(options: Mapping[str, Any]) -> None:
     for name, flag in (("on", "--on"), ("batch_sizes", "--batch")):
-        if not options[name]:
+        if not options[name] and not (name == "batch_sizes" and _has_usual_batch(options["model"])):
             raise InputError(f"Missing option '{flag}': a forecast needs a place and a batch size, or a job file.")
     for place in options["on"]:
         if "," in place and not read_place(place).is_file:
             several = " ".join(f"--on {one.strip()}" for one in place.split(","))
             raise InputError(f"--on '{place}' is not one place: name several as {several}.")
+
+
+def _has_usual_batch(model: Any) -> bool:
+    """A language model by name is asked about with as many sequences as fit."""
+    from traincast.frontend.models.named import find_named
+    from traincast.frontend.models.registry import ZOO
+
+    text = str(model)
+    return find_named(text) is not None or (text in ZOO and ZOO[text].loss == "next-token")
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -23,6 +23,11 @@ class LayerTable:
     layers: tuple[Layer, ...]
     device: Device | None  # whose peak tells an ideal time
     precision: str
+    n_known: int  # rows before `top` left some out
+
+    @property
+    def is_cut(self) -> bool:
+        return len(self.layers) < self.n_known
 
     @property
     def peak_flop_per_s(self) -> float | None:
@@ -89,7 +94,15 @@ def layer_table(
     rows = layers_of(trace, batch_size, tree=True) if by == "tree" else trace.layers(batch_size)
     if by == "kind":
         rows = by_kind(rows)
-    return LayerTable(trace=trace, batch_size=batch_size, by=by, layers=rows, device=device, precision=precision)
+    return LayerTable(
+        trace=trace,
+        batch_size=batch_size,
+        by=by,
+        layers=rows,
+        device=device,
+        precision=precision,
+        n_known=len(rows),
+    )
 
 
 def check_grouping(by: str, *, is_tree: bool) -> str:

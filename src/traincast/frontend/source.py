@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from traincast.errors import InputError, UnknownModelError, close_names
+from traincast.frontend.models.named import find_named, named_models
 from traincast.frontend.models.registry import ZOO
+from traincast.frontend.named import load_named
 from traincast.frontend.zoo import load_zoo_model
 from traincast.report.input_files import naming
 from traincast.trace.file import SUFFIX, is_trace, read_trace
@@ -31,6 +33,9 @@ def load(model: str | Path, **options: Any) -> Trace:
         raise InputError(f"The name of a model has at most {_LONGEST_NAME} letters, as that of a file: give {KINDS}.")
     if text in ZOO:
         return load_zoo_model(text, **options)
+    named = find_named(text) if not Path(text).exists() else None
+    if named is not None:
+        return load_named(named, **options)
     if ".py:" in text or text.endswith(".py"):
         return _captured(_read_factory, text, options)
     path = Path(text)
@@ -56,6 +61,10 @@ def _captured(reader: Callable[..., TrainingStep], text: str, options: dict[str,
             if "unexpected keyword argument" not in str(error) or not options:
                 raise
             raise InputError(f"'{text}' does not take the options {', '.join(options)}: {error}.") from error
+        if reader is _read_config:
+            from traincast.frontend.capturing.repeating import capture_repeating
+
+            return capture_repeating(step)
         from traincast.frontend.capturing.capture import capture_step
 
         return capture_step(step)
@@ -69,7 +78,9 @@ def _refuse(text: str, options: dict[str, Any]) -> None:
 def _unknown(text: str, *, looks_like_path: bool) -> UnknownModelError:
     if looks_like_path:
         return UnknownModelError(f"There is no file '{text}'. A model is {KINDS}.")
-    return UnknownModelError(f"No model named '{text}'.{close_names(text, ZOO)} A model is {KINDS}.")
+    return UnknownModelError(
+        f"No model named '{text}'.{close_names(text, [*ZOO, *named_models()])} A model is {KINDS}."
+    )
 
 
 def _read_factory(text: str, **options: Any) -> TrainingStep:

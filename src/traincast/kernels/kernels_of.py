@@ -63,12 +63,18 @@ class Op:
     sizes_of: Callable[[int], Floats]  # bytes of a tensor
 
     def kernel(self, work: Work, *, shape: tuple[Any, Any, Any, Any] | None = None, **changes: Any) -> Kernel:
-        one = np.ones_like(self.flop)
-        b, m, n, k = shape if shape is not None else (one, one, one, one)
+        b, m, n, k = shape if shape is not None else (1.0, 1.0, 1.0, 1.0)
         flop, moved = changes.pop("flop", self.flop), changes.pop("bytes", self.bytes)
-        extra = [changes.pop(name, np.zeros_like(one)) for name in SIZES[6:]]
-        rows = tuple(tuple((one * value).tolist()) for value in (b, m, n, k, flop, moved, *extra))
+        extra = [changes.pop(name, 0.0) for name in SIZES[6:]]
+        rows = tuple(_numbers(value, len(self.flop)) for value in (b, m, n, k, flop, moved, *extra))
         return Kernel(work, self.item_bytes, self.is_bf16, rows, **changes)
+
+
+def _numbers(value: Any, length: int) -> tuple[float, ...]:
+    """One for each probed batch size."""
+    if isinstance(value, np.ndarray) and value.ndim:
+        return tuple(value.tolist()) if len(value) == length else tuple(value.tolist()) * length
+    return (float(value),) * length
 
 
 def kernels_of(graph: Graph, batch_sizes: Ints) -> Iterator[list[Kernel]]:
@@ -152,9 +158,22 @@ def _linear(op: Op) -> list[Kernel]:
 
 
 def _batched(op: Op) -> list[Kernel]:
+    if op.name.startswith("traincast.grouped_mm"):
+        return [_grouped(op)]
     left, right = op.dims(op.inputs[-2]), op.dims(op.inputs[-1])
     b, m, k, n = left[:, 0], left[:, 1], left[:, 2], right[:, 2]
     return [op.kernel(Work.BATCHED, shape=(b, m, n, k), is_unaligned=_odd(op, k, n))]
+
+
+def _grouped(op: Op) -> Kernel:
+    """One product an expert, each of its even share of the rows."""
+    rows, other = op.dims(op.inputs[0]), op.dims(op.inputs[1])
+    if op.name == "traincast.grouped_mm":
+        n_experts, (k, n) = other[:, 0], (rows[:, 1], op.dims(op.outputs[0])[:, 1])
+        return op.kernel(Work.BATCHED, shape=(n_experts, rows[:, 0] / n_experts, n, k), is_unaligned=_odd(op, k, n))
+    n_experts = op.dims(op.outputs[0])[:, 0]
+    m, n = rows[:, 1], other[:, 1]
+    return op.kernel(Work.BATCHED, shape=(n_experts, m, n, rows[:, 0] / n_experts), is_unaligned=_odd(op, m, n))
 
 
 def _odd(op: Op, *lengths: Floats) -> bool:
@@ -249,8 +268,14 @@ def _attention(op: Op) -> list[Kernel]:
         kv_heads = key[:, :-2].prod(axis=1)
         lengths, widths = (query[:, -2], key[:, -2]), (query[:, -1], value[:, -1])
         around = bytes_around_backward(heads, kv_heads, lengths, widths, item_bytes=op.item_bytes)
-    flop = op.flop * (0.5 if is_causal else 1.0)
+    flop = op.flop * _seen_fraction(key[:, -2], op.attributes) if is_causal else op.flop
     return [op.kernel(work, shape=shape, flop=flop, image=around, is_masked=is_causal)]
+
+
+def _seen_fraction(keys: Floats, attributes: dict[str, Any]) -> Floats:
+    """Of the pairs that are counted, those that a causal mask leaves; of a sliding window all but its first rows."""
+    window = attributes.get("window", 0)
+    return np.where((window > 0) & (keys > window), 1.0 - 0.5 * window / keys, 0.5)
 
 
 def bytes_around_backward(

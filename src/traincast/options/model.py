@@ -23,7 +23,16 @@ NClasses = Annotated[
 ImageSize = Annotated[
     int | None, Option(help="Side of a square image, in pixels.", at_least=1, job="model.image_size", is_on_page=False)
 ]
-SeqLen = Annotated[int | None, Option(help="Tokens in a sequence.", at_least=1, job="model.seqlen", is_on_page=False)]
+SeqLen = Annotated[
+    int | None,
+    Option(
+        label="Sequence length",
+        help="Tokens in a sequence. Default: the model's usual length.",
+        at_least=1,
+        at_most_on_page=1_048_576,
+        job="model.seqlen",
+    ),
+]
 Head = Annotated[
     str | None, Option(help="What the model is trained for: qa, mlm, causal, ...", job="model.head", is_on_page=False)
 ]

@@ -43,6 +43,19 @@ BatchSizes = Annotated[
         job="training.batch",
     ),
 ]
+MaybeBatchSizes = Annotated[
+    Sequence[int] | None,
+    Option(
+        help="Samples of one optimizer update, over all devices; several: a table. Default for language models: as "
+        "many as fit.",
+        flag="--batch",
+        metavar="N[,N...]",
+        typed=NUMBERS_IN_ORDER,
+        at_least=1,
+        shows_default=False,
+        job="training.batch",
+    ),
+]
 NSamples = Annotated[
     int | None,
     Option(

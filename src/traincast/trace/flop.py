@@ -108,9 +108,15 @@ def _convolution_backward(inputs: list[int], dims: Dims, attributes: dict[str, A
     return 2.0 * n_gradients * gradient[:, 0] * positions.prod(axis=1) * weight.prod(axis=1)
 
 
-def _attention(inputs: list[int], dims: Dims, _: dict[str, Any]) -> Floats:
+def _attention(inputs: list[int], dims: Dims, attributes: dict[str, Any]) -> Floats:
     query, key, value = (dims(tensor) for tensor in inputs[:3])
-    return 2.0 * query[:, :-1].prod(axis=1) * key[:, -2] * (query[:, -1] + value[:, -1])
+    return 2.0 * query[:, :-1].prod(axis=1) * _seen_keys(key, attributes) * (query[:, -1] + value[:, -1])
+
+
+def _seen_keys(key: Floats, attributes: dict[str, Any]) -> Floats:
+    """All keys, causal or not; those of a sliding window where it is shorter."""
+    window = attributes.get("window", 0)
+    return np.minimum(key[:, -2], window) if window else key[:, -2]
 
 
 def _attention_backward(inputs: list[int], dims: Dims, attributes: dict[str, Any]) -> Floats:
@@ -121,8 +127,19 @@ def _attention_backward(inputs: list[int], dims: Dims, attributes: dict[str, Any
 def _fused_attention_backward(inputs: list[int], dims: Dims, attributes: dict[str, Any]) -> Floats:
     """A fused kernel does not keep the attention weights and computes them again: five products."""
     query, key = dims(inputs[1]), dims(inputs[2])
-    again = 2.0 * query.prod(axis=1) * key[:, -2]
+    again = 2.0 * query.prod(axis=1) * _seen_keys(key, attributes)
     return _attention_backward(inputs, dims, attributes) + again
+
+
+def _grouped(inputs: list[int], dims: Dims, _: dict[str, Any]) -> Floats:
+    """Each row meets the matrix of its expert."""
+    rows, weight = dims(inputs[0]), dims(inputs[1])
+    return _product(rows[:, 0], weight[:, -2], weight[:, -1])
+
+
+def _grouped_weight(inputs: list[int], dims: Dims, _: dict[str, Any]) -> Floats:
+    rows, grad = dims(inputs[0]), dims(inputs[1])
+    return _product(rows[:, 0], rows[:, 1], grad[:, 1])
 
 
 def _matrices(inputs: list[int], dims: Dims) -> list[Floats]:
@@ -166,6 +183,8 @@ FORMULAS: dict[str, Callable[[list[int], Dims, dict[str, Any]], Floats]] = {
     "aten.bmm": _bmm,
     "aten.baddbmm": _bmm,
     "aten.addbmm": _bmm,
+    "traincast.grouped_mm": _grouped,
+    "traincast.grouped_mm_weight": _grouped_weight,
     "aten.convolution": _convolution,
     "aten.convolution_backward": _convolution_backward,
     "traincast.attention": _attention,

@@ -70,6 +70,8 @@ _KIND |= {
     "traincast.attention_backward": OpKind.ATTENTION,
     "traincast.rms_norm": OpKind.NORMALISATION,
     "traincast.rms_norm_backward": OpKind.NORMALISATION,
+    "traincast.grouped_mm": OpKind.BATCHED_GEMM,
+    "traincast.grouped_mm_weight": OpKind.BATCHED_GEMM,
     "traincast.rnn": OpKind.RECURRENT,
     "traincast.rnn_backward": OpKind.RECURRENT,
     "traincast.request_dtype": OpKind.VIEW,

@@ -108,6 +108,14 @@ def _is_batched_product(op: OpForm) -> bool:
     return op.inputs[-2:] == (3, 3) and len(op.outputs) >= 1
 
 
+def _is_grouped_product(op: OpForm) -> bool:
+    return op.inputs == (2, 3) and op.outputs == (2,)
+
+
+def _is_grouped_weight(op: OpForm) -> bool:
+    return op.inputs == (2, 2) and op.outputs == (3,) and _is_whole(op.attributes.get("n_experts"), smallest=1)
+
+
 def _is_convolution(op: OpForm) -> bool:
     images = (*op.inputs[:2], *op.outputs[:1])
     return len(op.inputs) >= 2 and len(op.outputs) >= 1 and _is_window(op, images)
@@ -244,6 +252,8 @@ _BY_NAME: dict[str, Callable[[OpForm], bool]] = {
     "aten.addmv": _is_vector_product,
     "traincast.attention": _is_own_attention,
     "traincast.attention_backward": _is_own_attention,
+    "traincast.grouped_mm": _is_grouped_product,
+    "traincast.grouped_mm_weight": _is_grouped_weight,
     "traincast.rms_norm": _is_rms_norm,
     "traincast.rms_norm_backward": _is_rms_norm_backward,
     "traincast.request_dtype": _is_request,

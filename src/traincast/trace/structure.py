@@ -44,6 +44,15 @@ _KNOWN: weakref.WeakKeyDictionary[Graph, Known] = weakref.WeakKeyDictionary()
 def note_structure(graph: Graph, known: Known) -> None:
     """Notes the structure of a graph, which must be that of `structure.graph` but for sizes."""
     _KNOWN[graph] = known
+    note_template(graph, known.structure.graph)
+
+
+_TEMPLATES: weakref.WeakKeyDictionary[Graph, Graph] = weakref.WeakKeyDictionary()
+
+
+def note_template(graph: Graph, template: Graph) -> None:
+    """Notes that a graph has the structure of another."""
+    _TEMPLATES[graph] = template
 
 
 def known_of(graph: Graph) -> Known | None:
@@ -66,8 +75,7 @@ def once_per_structure(find: Callable[[Graph], Value]) -> Callable[[Graph], Valu
 
     @functools.wraps(find)
     def remembered(graph: Graph) -> Value:
-        known = _KNOWN.get(graph)
-        key = graph if known is None else known.structure.graph
+        key = _TEMPLATES.get(graph, graph)
         if key not in answers:
             answers[key] = find(key)
         return answers[key]

@@ -8,15 +8,17 @@ from traincast.forecasting.layer_table import LayerTable
 from traincast.report.chart import Chart, Series
 from traincast.report.document import Document
 from traincast.report.table import Column, Table, columns_of
-from traincast.trace.layers import Layer
 from traincast.trace.trace import Trace
 from traincast.units import show_count, show_duration, show_flop, show_flop_per_s, show_integer
+from traincast.views.repeated_layers import Row, folded
 
 _N_BARS = 30
 
 
 def document_of(answer: LayerTable) -> Document:
-    trace, batch, rows, shape = answer.trace, answer.batch_size, answer.layers, answer.by
+    trace, batch, shape = answer.trace, answer.batch_size, answer.by
+    is_listed = shape == "kind" or answer.is_cut
+    rows = tuple(Row(layer.path, layer) for layer in answer.layers) if is_listed else folded(answer.layers)
     columns = [Column(key="kind", header="kind")]
     if shape == "kind":
         columns.append(Column(key="n_layers", header="layers", show="integer"))
@@ -34,7 +36,7 @@ def document_of(answer: LayerTable) -> Document:
     table = Table(
         title=f"Layers of {trace.name}",
         columns=tuple(columns),
-        rows=tuple(tuple(_cell(answer, layer, column.key) for column in columns) for layer in rows),
+        rows=tuple(tuple(_cell(answer, row, column.key) for column in columns) for row in rows),
     )
     return Document(
         title=f"{trace.name}, batch {batch}",
@@ -45,22 +47,23 @@ def document_of(answer: LayerTable) -> Document:
             _chart(f"Bytes that one step of {trace.name} moves", rows, "bytes", shape=shape),
         ),
         warnings=_uncounted(trace),
-        notes=(*_notes(answer), *_tied(trace)),
+        notes=(*_notes(answer), *_equal(rows), *_tied(trace)),
         assumptions=tuple(f"{assumption}." for assumption in trace.assumptions),
     )
 
 
-def _chart(title: str, rows: tuple[Layer, ...], what: Literal["flop", "bytes"], *, shape: str) -> Chart:
+def _chart(title: str, rows: tuple[Row, ...], what: Literal["flop", "bytes"], *, shape: str) -> Chart:
     """The largest layers, forward and backward."""
     parts = ("forward", "backward")
-    sizes = {layer: sum(getattr(layer, f"{part}_{what}") for part in parts) for layer in rows if not layer.is_container}
-    shown = sorted((layer for layer, size in sizes.items() if size), key=lambda layer: -sizes[layer])[:_N_BARS]
-    names = [layer.kind if shape == "kind" else layer.path or layer.kind for layer in shown]
+    own = [row for row in rows if not row.layer.is_container]
+    sizes = {row: sum(getattr(row.layer, f"{part}_{what}") for part in parts) for row in own}
+    shown = sorted((row for row, size in sizes.items() if size), key=lambda row: -sizes[row])[:_N_BARS]
+    names = [row.layer.kind if shape == "kind" else _name(row) or row.layer.kind for row in shown]
     return Chart(
         title=title + (f", the {_N_BARS} largest layers" if len(shown) == _N_BARS else ""),
         kind="stacked_bar",
         series=tuple(
-            Series(name=part, x=names, y=[getattr(layer, f"{part}_{what}") for layer in shown]) for part in parts
+            Series(name=part, x=names, y=[getattr(row.layer, f"{part}_{what}") for row in shown]) for part in parts
         ),
         x_label="kind" if shape == "kind" else "layer",
         y_label=what,
@@ -68,11 +71,23 @@ def _chart(title: str, rows: tuple[Layer, ...], what: Literal["flop", "bytes"], 
     )
 
 
-def _cell(answer: LayerTable, layer: Layer, key: str) -> Any:
+def _name(row: Row) -> str:
+    return f"{row.path} x {row.n_equal}" if row.n_equal > 1 else row.path
+
+
+def _equal(rows: tuple[Row, ...]) -> tuple[str, ...]:
+    """What a row of several layers means."""
+    if all(row.n_equal == 1 for row in rows):
+        return ()
+    return ("Equal layers of repeated blocks are one row, with totals: 'x 16' means 16 layers. --json lists each.",)
+
+
+def _cell(answer: LayerTable, row: Row, key: str) -> Any:
+    layer = row.layer
     if key == "path":
-        name = layer.path or "(model)"
+        name = _name(row) or "(model)"
         if answer.by == "tree" and layer.path:
-            name = "  " * layer.depth + layer.path.rpartition(".")[2]
+            name = "  " * layer.depth + _name(row).rpartition(".")[2]
         return f"{name} (tied)" if layer.n_tied_parameters else name
     if key == "ideal_s":
         return answer.ideal_s(layer)

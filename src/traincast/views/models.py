@@ -13,6 +13,7 @@ from traincast.units import show_count, show_flop
 
 if TYPE_CHECKING:
     from traincast.api.listings import ModelList
+    from traincast.frontend.models.named import NamedModel
     from traincast.frontend.models.zoo_model import ZooModel
 
 _COLUMNS = columns_of("name: model, title: what it is, n_parameters: parameters, options")
@@ -24,7 +25,10 @@ def document_of(found: ModelList, *, with_charts: bool = True) -> Document:
         (model.name, model.title, model.n_parameters, ", ".join(f"{k}={v}" for k, v in model.options.items()))
         for model in found.models
     )
-    notes = ["Default options need no torch; other options capture the model again and need the torch extra."]
+    notes = [
+        "Default options need no torch, nor does any seqlen of a published model (from llama-2-7b on); other options "
+        "capture the model again and need the torch extra."
+    ]
     if with_charts:
         notes.append("The chart shows default options; a multiply-add counts as 2 flop.")
     if not found.models:
@@ -38,7 +42,7 @@ def document_of(found: ModelList, *, with_charts: bool = True) -> Document:
     )
 
 
-def _chart(found: Sequence[ZooModel]) -> Chart:
+def _chart(found: Sequence[ZooModel | NamedModel]) -> Chart:
     """What they hold against what they compute, as counted in their traces."""
     flop = {model.name: load_model(model.name).forward_flop(1) for model in found}
     series = []

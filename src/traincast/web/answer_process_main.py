@@ -13,12 +13,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Generic, TypeVar
 
-from traincast.errors import TraincastError
+from traincast.errors import InputError, TraincastError
 from traincast.web.answer_process import PROBLEM
 from traincast.web.answers import ANSWERS, Given
 from traincast.web.child import limit_memory
 from traincast.web.frames import receive, send
-from traincast.web.questions import QUESTIONS, Question, target_of
+from traincast.web.questions import QUESTIONS, Question, seqlen_of, target_of
 from traincast.web.stored_uploads import zoo_model
 from traincast.web.targets import aim_of
 
@@ -74,7 +74,7 @@ class Worker:
 
     def _answer(self, question: dict[str, Any], model: bytes, log: bytes) -> bytes:
         asked: Question = QUESTIONS[question["what"]].model_validate(question["asked"])
-        given = Given(trace=self._trace(asked.model, model))
+        given = Given(trace=self._trace(asked.model, model, seqlen_of(asked)))
         target = target_of(asked)
         if target is not None:
             read = self._log(log, question["log_name"], target.metric)
@@ -83,11 +83,13 @@ class Worker:
             given = replace(given, log=read, aim=aim, end=end)
         return ANSWERS[question["what"]](asked, given)
 
-    def _trace(self, name: str, content: bytes) -> Trace:
+    def _trace(self, name: str, content: bytes, seqlen: int | None) -> Trace:
         from traincast.trace.file import parse_trace
 
         if not content:
-            return zoo_model(name)
+            return zoo_model(name, seqlen)
+        if seqlen is not None:
+            raise InputError("An uploaded model has the sequence length that it was uploaded with: leave seqlen out.")
         most = self._trace_bytes
         return self._traces.get(name, lambda: parse_trace(content, where="The upload", most_bytes=most))
 

@@ -18,7 +18,7 @@ from traincast.errors import BusyError
 from traincast.web.answer_process import AnswerProcess, upload_limits
 from traincast.web.answers import ANSWERS, Given
 from traincast.web.plan_processes import PlanProcesses
-from traincast.web.questions import target_of
+from traincast.web.questions import seqlen_of, target_of
 from traincast.web.stored_uploads import Upload, is_upload, zoo_model
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class QuestionRunner:
 
     def _work(self, way: Way, what: str, asked: Question) -> bytes:
         if way is Way.SHORT:
-            return ANSWERS[what](asked, Given(trace=zoo_model(asked.model)))
+            return ANSWERS[what](asked, Given(trace=zoo_model(asked.model, seqlen_of(asked))))
         target = target_of(asked)
         model = self._stored.find(asked.model).content if is_upload(asked.model) else b""
         log = self._stored.find(target.log) if target is not None else Upload("", b"")

@@ -167,6 +167,11 @@ def summary_of(what: str) -> str:
     return f"{_TOLD[what].partition('?')[0]}?"
 
 
+def seqlen_of(asked: Question) -> int | None:
+    """The length of a sequence, of questions that have one."""
+    return getattr(asked, "seqlen", None)
+
+
 def target_of(asked: Question) -> Target | None:
     """The target of a question, where it can have one."""
     found: Target | None = getattr(asked, "target", None)

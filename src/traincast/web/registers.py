@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from traincast.web.replies import DeviceName, MachineName, ModelName, ModelNames, PlaceNames
+
+if TYPE_CHECKING:
+    from traincast.frontend.models.named import NamedModel
+    from traincast.frontend.models.zoo_model import ZooModel
 
 
 @lru_cache(maxsize=1)
 def model_names() -> ModelNames:
+    from traincast.frontend.models.named import named_models
     from traincast.frontend.models.registry import ZOO
 
+    known: list[ZooModel | NamedModel] = [*ZOO.values(), *named_models().values()]
     return ModelNames(
-        models=[ModelName(name=one.name, title=one.title, n_parameters=one.n_parameters) for one in ZOO.values()]
+        models=[ModelName(name=one.name, title=one.title, n_parameters=one.n_parameters) for one in known]
     )
 
 

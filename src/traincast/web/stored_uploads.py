@@ -70,13 +70,26 @@ def is_upload(model: str) -> bool:
 
 
 @lru_cache(maxsize=64)
-def zoo_model(name: str) -> Trace:
+def zoo_model(name: str, seqlen: int | None = None) -> Trace:
     """Once loaded it stays, with what was worked out about it. Nothing that a request says is taken for a path."""
+    from traincast.frontend.models.named import find_named, named_models
     from traincast.frontend.models.registry import ZOO
+    from traincast.frontend.named import load_named
     from traincast.frontend.zoo import load_zoo_model
 
-    if name not in ZOO:
+    length = {} if seqlen is None else {"seqlen": seqlen}
+    if name in ZOO:
+        usual = ZOO[name].complete(**length) if length else {}
+        if usual != (ZOO[name].options if length else {}):
+            raise InputError(
+                f"The page answers {name} at {ZOO[name].options['seqlen']:,} tokens; published models such as "
+                "llama-3.1-8b take any length."
+            )
+        return load_zoo_model(name)
+    named = find_named(name)
+    if named is None:
+        known = [*ZOO, *named_models()]
         raise UnknownModelError(
-            f"No model named '{name}'.{close_names(name, ZOO)} /api/models lists them; upload files first."
+            f"No model named '{name}'.{close_names(name, known)} /api/models lists them; upload files first."
         )
-    return load_zoo_model(name)
+    return load_named(named, **length)

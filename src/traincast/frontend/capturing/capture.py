@@ -26,12 +26,11 @@ from traincast.trace.trace import Module, Parameter, Trace
 
 # Never 1: PyTorch specialises on it. The first two give the line, the third checks it.
 BATCH_SIZES = (2, 3, 5)
-_N_STEPS = len(BATCH_SIZES) + 1  # one more, which shows what follows the dtype
 
 
-def capture_step(step: TrainingStep) -> Trace:
-    """The trace of what a frontend read."""
-    trace = capture(step.module, step.example, loss=step.loss, name=step.name)
+def capture_step(step: TrainingStep, *, batch_sizes: tuple[int, ...] = BATCH_SIZES) -> Trace:
+    """The trace of what a frontend read. Two batch sizes are enough where the third was checked on the same model."""
+    trace = capture(step.module, step.example, loss=step.loss, name=step.name, batch_sizes=batch_sizes)
     return replace(trace, assumptions=(*step.assumptions, *trace.assumptions))
 
 
@@ -44,6 +43,7 @@ def capture(  # noqa: PLR0913  (the options of traincast.capture, and a name)
     precision: str = "fp32",
     mode: str = "train",
     name: str | None = None,
+    batch_sizes: tuple[int, ...] = BATCH_SIZES,
 ) -> Trace:
     """Records what one step of `module` asks of a device. See `traincast.capture`."""
     defaults = Settings(_precision_of(module) if precision == "fp32" else precision, optimizer)
@@ -54,8 +54,9 @@ def capture(  # noqa: PLR0913  (the options of traincast.capture, and a name)
     make_inputs = batched_example(example)
     recordings: dict[int, Recording] = {}
     requests: list[torch.dtype] = []
-    for n_done, batch in enumerate(BATCH_SIZES):
-        report(n_done, _N_STEPS)
+    n_steps = len(batch_sizes) + 1  # one more, which shows what follows the dtype
+    for n_done, batch in enumerate(batch_sizes):
+        report(n_done, n_steps)
         copied = meta_copy(module, train=train)  # anew each time: a model may keep what it computed once
         recorder = MetaRecorder([path for path, _ in copied.named_modules()])
         with torch.device("meta"):
@@ -64,10 +65,10 @@ def capture(  # noqa: PLR0913  (the options of traincast.capture, and a name)
     paths = [path for path, _ in copied.named_modules()]
     recording = recordings[BATCH_SIZES[0]]
     checkpointed = any(recording.op_recomputed)
-    report(len(BATCH_SIZES), _N_STEPS)
+    report(len(batch_sizes), n_steps)
     follow = _requests_that_follow(copied, make_inputs, requests, loss=loss, train=train, checkpointed=checkpointed)
     graph = join(recordings, paths, follow)
-    report(_N_STEPS, _N_STEPS)
+    report(n_steps, n_steps)
     trace = Trace(
         name=name or type(module).__name__,
         mode=mode,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from traincast.errors import CaptureError
-from traincast.frontend.capturing.capture import capture_step
+from traincast.frontend.capturing.capture import BATCH_SIZES, capture_step
 from traincast.frontend.step import TrainingStep
 from traincast.trace.folding.folded import LENGTHS, FoldedTrace
 from traincast.trace.folding.lengths import NoPolynomialError, constant_terms, fit_lengths
@@ -16,6 +16,7 @@ from traincast.trace.folding.same import differences
 from traincast.trace.folding.units import IrregularError, Stack
 from traincast.trace.trace import Trace
 
+_TWO = BATCH_SIZES[:2]
 # How many units each stack has in a step -> the step at a sequence length.
 Build = Callable[[Sequence[int], int], TrainingStep]
 
@@ -25,7 +26,8 @@ def capture_folded(
 ) -> FoldedTrace:
     """The model with `n_units` units of each stack, from steps with three of each; checked against one with four."""
     three = [3] * len(stacks)
-    traces = {length: capture_step(build(three, length)) for length in lengths}
+    traces = {lengths[0]: capture_step(build(three, lengths[0]))}
+    traces |= {length: capture_step(build(three, length), batch_sizes=_TWO) for length in lengths[1:]}
     first = traces[lengths[0]]
     try:
         if len(traces) > 1:
@@ -35,7 +37,7 @@ def capture_folded(
         short = replace(first, graph=graph, **changes)
         folded = FoldedTrace(short, terms, tuple(stacks), tuple(n - 2 for n in n_units))
         if stacks:
-            _check(first, stacks, capture_step(build([4] * len(stacks), lengths[0])))
+            _check(first, stacks, capture_step(build([4] * len(stacks), lengths[0]), batch_sizes=_TWO))
     except (IrregularError, NoPolynomialError) as error:
         raise CaptureError(f"The blocks of {first.name} cannot be folded: {error}.") from error
     return folded
@@ -48,5 +50,7 @@ def _check(short: Trace, stacks: Sequence[Stack], wanted: Trace) -> None:
     wrong = differences(long.graph, wanted.graph)
     wrong += [] if [m.path for m in long.modules] == [m.path for m in wanted.modules] else ["modules"]
     wrong += [] if [p.name for p in long.parameters] == [p.name for p in wanted.parameters] else ["parameters"]
+    pairs = [{tuple(row) for row in trace.gradient_of.tolist()} for trace in (long, wanted)]
+    wrong += [] if pairs[0] == pairs[1] else ["gradients"]
     if wrong:
         raise IrregularError(f"blocks differ in {', '.join(wrong)}")

@@ -14,12 +14,13 @@ import torch
 NAMESPACE = "traincast"
 _library = torch.library.Library(NAMESPACE, "DEF")
 _library.define(
-    "attention(Tensor query, Tensor key, Tensor value, Tensor? bias, float dropout_p, bool is_causal)"
+    "attention(Tensor query, Tensor key, Tensor value, Tensor? bias, float dropout_p, bool is_causal, int window=0)"
     " -> (Tensor, Tensor)"
 )
 _library.define(
     "attention_backward(Tensor grad, Tensor query, Tensor key, Tensor value, Tensor? bias, Tensor output,"
-    " Tensor logsumexp, float dropout_p, bool is_causal, bool bias_gradient) -> (Tensor, Tensor, Tensor, Tensor?)"
+    " Tensor logsumexp, float dropout_p, bool is_causal, bool bias_gradient, int window=0)"
+    " -> (Tensor, Tensor, Tensor, Tensor?)"
 )
 _library.define("rms_norm(Tensor input, Tensor? weight, int n_dims) -> (Tensor, Tensor)")
 _library.define(
@@ -36,13 +37,21 @@ _library.define(
     " -> (Tensor?, Tensor[], Tensor[])"
 )
 
+
+def attend(query: Any, key: Any, value: Any, *, window: int = 0) -> Any:
+    """Causal attention, of the last `window` tokens alone where one is given; heads may share keys."""
+    return torch.ops.traincast.attention(query, key, value, None, 0.0, True, window)[0]
+
+
 GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 # Per step, layer and direction a fused RNN keeps its gate activations, plus the cell or candidate state.
 _RESERVE = {"lstm": 6, "gru": 5, "rnn_tanh": 1, "rnn_relu": 1}
 
 
 @torch.library.register_fake(f"{NAMESPACE}::attention", lib=_library)
-def _attention(query: Any, key: Any, value: Any, bias: Any, dropout_p: float, is_causal: bool) -> tuple[Any, Any]:
+def _attention(  # noqa: PLR0913  (the signature of the op)
+    query: Any, key: Any, value: Any, bias: Any, dropout_p: float, is_causal: bool, window: int = 0
+) -> tuple[Any, Any]:
     same_width = query.shape[-1] == value.shape[-1]
     output = (
         torch.empty_like(query) if same_width else _heads_beside_features((*query.shape[:-1], value.shape[-1]), query)
@@ -68,13 +77,14 @@ def _attention_backward(  # noqa: PLR0913  (the signature of the op)
     dropout_p: float,
     is_causal: bool,
     bias_gradient: bool,
+    window: int = 0,
 ) -> tuple[Any, ...]:
     gradients = [_heads_beside_features(tuple(tensor.shape), tensor) for tensor in (query, key, value)]
     return (*gradients, torch.empty_like(bias) if bias_gradient else None)
 
 
 def _attention_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, Any]) -> None:
-    query, key, value, bias, ctx.dropout_p, ctx.is_causal = inputs
+    query, key, value, bias, ctx.dropout_p, ctx.is_causal, ctx.window = inputs
     ctx.set_materialize_grads(False)
     ctx.bias_gradient = bias is not None and ctx.needs_input_grad[3]
     ctx.save_for_backward(query, key, value, bias, *output)
@@ -83,7 +93,8 @@ def _attention_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, Any
 def _attention_derivative(ctx: Any, grad: Any, _: Any) -> tuple[Any, ...]:
     saved = ctx.saved_tensors
     arguments = (grad, *saved, ctx.dropout_p, ctx.is_causal, ctx.bias_gradient)
-    return (*torch.ops.traincast.attention_backward(*arguments), None, None)
+    window = (ctx.window,) if ctx.window else ()
+    return (*torch.ops.traincast.attention_backward(*arguments, *window), None, None, None)
 
 
 torch.library.register_autograd(

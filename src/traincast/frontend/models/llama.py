@@ -10,12 +10,23 @@ Shapes: b batch, s sequence length, h hidden size, d head size.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention, silu
 
 from traincast.frontend.models.initialisation import normal_embeddings, normal_linears
+
+
+class Rotation(Protocol):
+    """What rotary positions need to know: how many features of a head turn, and how slowly the last of them."""
+
+    @property
+    def head(self) -> int: ...
+
+    @property
+    def rotary_base(self) -> float: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +62,7 @@ class RmsNorm(nn.Module):
 class RotaryEmbedding(nn.Module):
     """Cosines and sines of the positions (s, d), computed once a step and shared by all layers."""
 
-    def __init__(self, sizes: LlamaSizes) -> None:
+    def __init__(self, sizes: Rotation) -> None:
         super().__init__()
         self.head = sizes.head
         self.base = sizes.rotary_base

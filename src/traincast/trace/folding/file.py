@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import lzma
 import struct
-import zlib
 from typing import Any
 
 import numpy as np
@@ -38,14 +38,14 @@ def folded_bytes(folded: FoldedTrace) -> bytes:
     text = json.dumps(header, separators=(",", ":")).encode()
     short = trace_bytes(folded.short)
     body = struct.pack("<QQ", len(text), len(short)) + text + short + packed
-    return MAGIC + zlib.compress(body, level=9)
+    return MAGIC + lzma.compress(body, preset=9)
 
 
 def parse_folded(content: bytes, *, where: str) -> FoldedTrace:
     """The folded trace in the bytes of a file of this package."""
     if not content.startswith(MAGIC):
         raise FileFormatError(f"{where} is not a folded trace.")
-    body = zlib.decompress(content[len(MAGIC) :])
+    body = lzma.decompress(content[len(MAGIC) :])
     n_text, n_short = struct.unpack_from("<QQ", body)
     header = json.loads(body[16 : 16 + n_text])
     short = parse_trace(body[16 + n_text : 16 + n_text + n_short], where=where, is_shipped=True)

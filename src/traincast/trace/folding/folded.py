@@ -21,7 +21,7 @@ from traincast.trace.folding.repeat_trace import modules_of, repeat_trace
 from traincast.trace.folding.same import differences
 from traincast.trace.folding.units import IrregularError, Stack, gather_rows
 from traincast.trace.graph import Graph, Ints
-from traincast.trace.structure import Known, Structure, note_structure, only_ops
+from traincast.trace.structure import Known, Structure, note_structure, note_template, only_ops
 from traincast.trace.trace import Trace
 
 # Three give the terms, the fourth checks them. None is a size that a model has otherwise.
@@ -65,7 +65,9 @@ class LongGraph:
     def at(self, length: int) -> Graph:
         sizes, attributes = self.terms.sizes_at(length), self.terms.attributes_at(length)
         graph = self.whole.at(sizes, attributes)
-        note_structure(graph, Known(self.structure, self.moving.at(sizes, attributes)))
+        moving = self.moving.at(sizes, attributes)
+        note_template(moving, self.moving.graph)
+        note_structure(graph, Known(self.structure, moving))
         return graph
 
 

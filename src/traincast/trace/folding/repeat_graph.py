@@ -12,10 +12,10 @@ What does not have this form raises `IrregularError`: then the step has to be ca
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
 
 import numpy as np
 
+from traincast.trace.folding.roles import adds_from_outside, roles_by_neighbours, roles_of
 from traincast.trace.folding.units import (
     FIRST,
     LAST,
@@ -130,35 +130,8 @@ def _update_units(graph: Graph, op: int, unit: Ints, op_unit: Ints, columns: dic
 
 def _number_ops(graph: Graph, unit: Ints, tensor_unit: Ints, n_copies: int) -> Items:
     source, copy = runs_spread(unit == MIDDLE, n_copies, backward=graph.op_phase == Phase.BACKWARD)
-    roles = _roles(unit, graph.op_phase, graph.op_name * 2 + _adds_from_outside(graph, tensor_unit))
+    roles = roles_of(unit, graph.op_phase, graph.op_name * 2 + adds_from_outside(graph, tensor_unit))
     return number_items(unit, source, copy, roles, np.zeros(graph.n_ops, dtype=bool), n_copies)
-
-
-def _adds_from_outside(graph: Graph, tensor_unit: Ints) -> Flags:
-    """Sums of gradients with one that no block makes (of a table that is used elsewhere too): no block has the like."""
-    is_sum = np.array([name == "aten.add" for name in graph.names], dtype=bool)[graph.op_name]
-    from_outside = graph.op_inputs.sums((tensor_unit == OUTSIDE).astype(np.float64)) > 0
-    return is_sum & from_outside & (graph.op_phase == Phase.BACKWARD)
-
-
-def _roles(unit: Ints, part: Ints, kind: Ints) -> tuple[Ints, Ints]:
-    """What is at the same place of the middle unit: of the first and of the last unit, which may do a little more."""
-    found = (np.full(len(unit), -1, dtype=np.int64), np.full(len(unit), -1, dtype=np.int64))
-    for one in np.unique(part).tolist():
-        middle = np.flatnonzero((unit == MIDDLE) & (part == one))
-        for which, other in ((0, FIRST), (1, LAST)):
-            members = np.flatnonzero((unit == other) & (part == one))
-            for here, there, length in _matches(kind[members].tolist(), kind[middle].tolist()):
-                found[which][members[here : here + length]] = middle[there : there + length]
-    return found
-
-
-def _matches(one: list[int], other: list[int]) -> list[tuple[int, int, int]]:
-    """Runs of equal things in two lists: where they begin in each, and how long they are."""
-    if one == other:
-        return [(0, 0, len(one))]
-    blocks = SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks()
-    return [(block.a, block.b, block.size) for block in blocks]
 
 
 def _number_tensors(graph: Graph, ops: Items, unit: Ints) -> Items:
@@ -168,7 +141,8 @@ def _number_tensors(graph: Graph, ops: Items, unit: Ints) -> Items:
     there = np.flatnonzero(~is_made)
     rows, copies = runs_spread(unit[there] == MIDDLE, ops.n_copies)
     of_op, made_copy = _spread_lists(graph.op_outputs, ops, unit)
-    source, copy = np.concatenate([there[rows], of_op.values]), np.concatenate([copies, made_copy])
+    made = graph.op_outputs.values[of_op.values]
+    source, copy = np.concatenate([there[rows], made]), np.concatenate([copies, made_copy])
     roles = _tensor_roles(graph, ops, unit, there)
     return number_items(unit, source, copy, roles, _common(graph, ops.unit, unit), ops.n_copies)
 
@@ -176,7 +150,7 @@ def _number_tensors(graph: Graph, ops: Items, unit: Ints) -> Items:
 def _tensor_roles(graph: Graph, ops: Items, unit: Ints, there: Ints) -> tuple[Ints, Ints]:
     """What ops at the same place make; of what was there before the step, by its order."""
     found = []
-    before = _roles(unit[there], np.zeros_like(there), graph.tensor_dtype[there])
+    before = roles_of(unit[there], np.zeros_like(there), graph.tensor_dtype[there])
     lengths = graph.op_outputs.lengths
     for which in (0, 1):
         role = np.full(graph.n_tensors, -1, dtype=np.int64)
@@ -203,7 +177,7 @@ def _common(graph: Graph, op_unit: Ints, unit: Ints) -> Flags:
 
 
 def _spread_lists(lists: Ragged, ops: Items, unit: Ints) -> tuple[Ragged, Ints]:
-    """The tensors of each new op by their old numbers, and their copies: lists over all parameters get longer."""
+    """Where in the old lists the tensors of each new op are, and their copies: lists over all parameters get longer."""
     is_long = np.zeros(len(lists), dtype=bool)
     is_list = np.repeat(ops.unit == OUTSIDE, lists.lengths) & (unit[lists.values] == MIDDLE)
     is_long[np.repeat(np.arange(len(lists)), lists.lengths)[is_list]] = True
@@ -217,11 +191,11 @@ def _spread_lists(lists: Ragged, ops: Items, unit: Ints) -> tuple[Ragged, Ints]:
     short = np.repeat(~is_long[ops.source], lengths)
     within = np.arange(start[-1]) - np.repeat(start[:-1], lengths)
     old = np.repeat(lists.start[ops.source], lengths) + within
-    values[short] = lists.values[old[short]]
+    values[short] = old[short]
     copies[short] = np.repeat(ops.copy, lengths)[short]
     for op, (rows, copy) in spread.items():
         place = slice(start[ops.new[op]], start[ops.new[op] + 1])
-        values[place], copies[place] = _row(lists, op)[rows], copy
+        values[place], copies[place] = lists.start[op] + rows, copy
     return Ragged(start, values), copies
 
 
@@ -290,8 +264,10 @@ def _modules_of(graph: Graph, ops: Items, modules: Items) -> Ints:
 
 
 def _new_lists(lists: Ragged, ops: Items, tensors: Items) -> Ragged:
-    old, copies = _spread_lists(lists, ops, tensors.unit)
-    unit = np.repeat(ops.unit[ops.source], old.lengths)
-    is_long = (unit == OUTSIDE) & (tensors.unit[old.values] == MIDDLE)
-    values = tensors.resolve(old.values, np.where(is_long, MIDDLE, unit), copies)
-    return Ragged(old.start, values)
+    places, copies = _spread_lists(lists, ops, tensors.unit)
+    old = lists.values[places.values]
+    unit = np.repeat(ops.unit[ops.source], places.lengths)
+    is_long = (unit == OUTSIDE) & (tensors.unit[old] == MIDDLE)
+    roles = roles_by_neighbours(lists, ops, tensors)[places.values]
+    values = tensors.resolve(old, np.where(is_long, MIDDLE, unit), copies, roles)
+    return Ragged(places.start, values)

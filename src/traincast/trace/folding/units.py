@@ -64,8 +64,11 @@ class Items:
     is_common: Flags  # of the first or last unit, but every unit points to it
     n_copies: int
 
-    def resolve(self, refs: Ints, owner_unit: Ints, owner_copy: Ints) -> Ints:
-        """The new numbers of what owners point to; -1 stays."""
+    def resolve(self, refs: Ints, owner_unit: Ints, owner_copy: Ints, roles: Ints | None = None) -> Ints:
+        """The new numbers of what owners point to; -1 stays.
+
+        `roles` say of pointers to a neighbour what in the middle they stand for, where that is known better (>= 0).
+        """
         found = np.where(refs >= 0, self.new[refs], -1)
         unit = np.where(refs >= 0, self.unit[refs], OUTSIDE)
         shift = np.where(unit == FIRST, -1, 1)
@@ -74,6 +77,8 @@ class Items:
         is_neighbour &= (to_copy >= 0) & (to_copy < self.n_copies)
         rows = np.flatnonzero(is_neighbour)
         role = np.where(unit[rows] == FIRST, self.in_middle[0][refs[rows]], self.in_middle[1][refs[rows]])
+        if roles is not None:
+            role = np.where(roles[rows] >= 0, roles[rows], role)
         require(bool(np.all(role >= 0)), "a pointer to a neighbour that has nothing like it")
         found[rows] = self.of_copy[role, to_copy[rows]]
         rows = np.flatnonzero((unit == MIDDLE) & (owner_unit != OUTSIDE))

@@ -50,6 +50,7 @@ _PRODUCTS = (
     | _names("mm addmm _addmm_activation mv addmv bmm baddbmm addbmm convolution prelu")
     | {
         "traincast.attention",
+        "traincast.grouped_mm",
         "traincast.rnn",
     }
 )

@@ -1,6 +1,8 @@
 """A Hugging Face config.json becomes a training step on meta: the right class, inputs, labels and loss."""
 
 import json
+import os
+import subprocess
 import sys
 
 import pytest
@@ -280,3 +282,24 @@ def test_json_that_nobody_means_is_no_config(tmp_path, value):
     path.write_text('{"model_type": "bert", "vocab_size": ' + value)
     with pytest.raises(FileFormatError, match="is not valid JSON"):
         read_config(path)
+
+
+def test_a_torchvision_that_does_not_fit_torch_is_one_sentence(tmp_path):
+    """transformers finds it installed and imports it with the first model that could use it."""
+    (tmp_path / "torchvision").mkdir()
+    (tmp_path / "torchvision" / "__init__.py").write_text("raise RuntimeError('operator torchvision::nms missing')\n")
+    (tmp_path / "torchvision-0.1.dist-info").mkdir()
+    metadata = "Metadata-Version: 2.1\nName: torchvision\nVersion: 0.1\n"
+    (tmp_path / "torchvision-0.1.dist-info" / "METADATA").write_text(metadata)
+    (tmp_path / "config.json").write_text('{"model_type": "bert", "architectures": ["BertForMaskedLM"]}')
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-m", "traincast", "memory", str(tmp_path / "config.json"), "--batch", "4"],
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "operator torchvision::nms missing. A package that it uses does not fit" in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -135,7 +135,7 @@ def root_without_anything(root):
 
 def class_that_train_lacks(root):
     write_image(write_decathlon(root) / "val" / "0009" / "0.png")
-    return "/val' has the class '0009', which .*/train' has not"
+    return "/val' has the class '0009', which .*/train' lacks"
 
 
 def empty_class(root):

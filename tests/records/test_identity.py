@@ -101,7 +101,7 @@ def test_an_epoch_is_its_mean_batch_with_the_wait_for_data():
     step = step_of_record(record("epoch", {}, values), source="")
     assert step.step_s == values["batch"]["mean"]
     assert step.phases["input"] == values["phases"]["data"]["mean"]
-    assert "with what the loop waited for data" in step.notes[0]
+    assert "including the time spent waiting for data" in step.notes[0]
 
 
 def test_what_a_measurement_was_warned_of_goes_with_it():

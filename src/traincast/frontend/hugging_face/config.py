@@ -9,17 +9,15 @@ is `sdpa` where the model has it, else eager.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from traincast.errors import CaptureError, FileFormatError, InputError, MissingExtraError, UnknownModelError
 from traincast.frontend.hugging_face import experts, inputs, sizes, values
 from traincast.frontend.step import TrainingStep
 from traincast.report.parsing import parse_json
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # head -> the transformers auto class that knows which class of each model type has this head
 HEADS = {
@@ -64,7 +62,8 @@ def read_config(
         raise InputError(f"No head named '{head}' for {path}; the heads are {', '.join(HEADS)}.")
     config = _build_config(transformers, settings, path)
     sizes.check_sizes(config, path)
-    task, model_class = _choose_class(transformers, config, head, path)
+    with _broken_packages_told():
+        task, model_class = _choose_class(transformers, config, head, path)
     size = inputs.InputSizes(seqlen=seqlen, image_size=image_size, n_classes=n_classes)
     inputs.prepare_config(config, model_class, task, size)
     model = _build_model(model_class, config, path)
@@ -80,6 +79,21 @@ def _transformers() -> Any:
     except ImportError as error:
         raise MissingExtraError("A Hugging Face config.json", extra="hf") from error
     return transformers
+
+
+@contextmanager
+def _broken_packages_told() -> Iterator[None]:
+    """transformers loads its modules late: a package that does not fit (torchvision to torch) fails only here."""
+    try:
+        yield
+    except (ImportError, RuntimeError, OSError) as error:
+        first: BaseException = error
+        while (cause := first.__cause__ or first.__context__) is not None:
+            first = cause
+        raise InputError(
+            f"transformers cannot load this model's module: {_one_line(first)}. A package that it uses does "
+            "not fit the installed torch (often torchvision): reinstall both together, or uninstall that package."
+        ) from error
 
 
 def _read_settings(path: Path) -> dict[str, Any]:

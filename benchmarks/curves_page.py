@@ -180,8 +180,8 @@ source had no part in; its length is known, its learning rate where the source t
 (mean of the last fiftieth of the points), medians, in percent of the loss or in points of accuracy. Ours and the three
 simple laws together take {each_ms} ms a forecast."""
 
-LESS = """Without a learning rate no fall of it is assumed; without a length too, neither is an end. Most of these runs do
-anneal. The same runs and priors as above."""
+LESS = """Without a learning rate no fall of it is assumed; without a length too, neither is an end. Most of these
+runs do anneal. The same runs and priors as above."""
 
 LIKE = """`fit_curve(..., like=[...])` and `converge --like` continue a run as earlier runs of its kind went. Here
 these are the runs of the same source and data set whose configuration (model, optimizer, batch size) is another; no
@@ -217,8 +217,8 @@ NOTES = """## What to know
   the form, not the numbers in it.
 - **Missed: no older figure worse than by a tenth.** Where the source tells no rate (27 of the 50 curves of
   modded-nanogpt, MLPerf, Pollux), a fall was guessed until 2026-11-18 and is not now, which
-  [other sources](curves_left_out.md) asked for. These runs do anneal, so from 60 % the pooled loss went from 1.13
-  to 1.39 % (allowed: 1.24); from 20 and 40 % it stayed (2.75 and 2.89 to 2.6 and 2.9 %), steps to a target went from 9.2 to
-  9.8 %, final accuracies from 2.78 to 1.7 points pooled, but MLPerf's from 5.1 to 7.7 and Pollux' from 1.5 to 3.0.
+  [other sources](curves_left_out.md) asked for. These runs do anneal, so from 60 % the pooled loss went from 1.13 to
+  1.39 % (allowed: 1.24); from 20 and 40 % it stayed (2.75 and 2.89 to 2.6 and 2.9 %), steps to a target went from 9.2
+  to 9.8 %, final accuracies from 2.78 to 1.7 points pooled, but MLPerf's from 5.1 to 7.7 and Pollux' from 1.5 to 3.0.
 - **MLPerf and Pollux** tell no schedule, and their accuracies jump at milestones that nobody could know of; MLPerf's
   runs also end when they are good enough."""

@@ -116,7 +116,10 @@ def test_a_place_is_a_name_and_never_a_file(client, on):
         ({"model": "🚂" * 81}, "Model (model) should have at most 80 letters."),
         ({"model": 5}, "Model (model) should be text, not 5."),
         ({"compiled": "perhaps"}, "Under torch.compile (compiled) should be true or false, not 'perhaps'."),
-        ({"precision": "int1"}, "Precision (precision) should be 'fp32', 'tf32', 'amp-fp16', 'amp-bf16', 'bf16' or 'fp8'"),
+        (
+            {"precision": "int1"},
+            "Precision (precision) should be 'fp32', 'tf32', 'amp-fp16', 'amp-bf16', 'bf16' or 'fp8'",
+        ),
         ({"on": []}, "Device or machine (on) should have at least 1 of them."),
         ({"on": ["T4"] * 9}, "Device or machine (on) should have at most 8 of them, not 9."),
         ({"on": "T4"}, "Device or machine (on) should be a list, not 'T4'."),

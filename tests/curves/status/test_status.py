@@ -97,6 +97,14 @@ def test_a_loss_that_rises_is_diverging():
     assert "Diverging" in alarms(log_of(values))
 
 
+def test_a_loss_that_overfits_by_a_tenth_or_jumps_once_is_not_diverging():
+    overfits = np.where(STEPS < 700, falling(), falling()[STEPS < 700][-1] * (1 + 0.1 * (STEPS - 700) / STEPS[-1]))
+    jumps = falling().copy()
+    jumps[-2:] *= 1.5
+    for values in (overfits, jumps):
+        assert "Diverging" not in alarms(log_of(values))
+
+
 def test_an_accuracy_that_falls_is_diverging_and_one_that_rises_is_not():
     def run(values):
         series = Series(name="acc", metric="accuracy", split="train", steps=STEPS, values=values)

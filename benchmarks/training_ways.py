@@ -141,7 +141,7 @@ def litgpt(data: Path, asked: Asked) -> list[Row]:
             strategy="fsdp" if row.n_gpus > 1 else "ddp",
         )
         if answer is not None:
-            where = "one GPU" if row.n_gpus == 1 else "FSDP (the peak is of loading)"
+            where = "one GPU" if row.n_gpus == 1 else "FSDP (perhaps the peak of loading)"
             found[f"{kind}, {where}"].append((measured.peak_bytes, answer.reserved_memory_bytes))
     return [line(f"litgpt, {kind}", *zip(*pairs, strict=True)) for kind, pairs in sorted(found.items())]
 
@@ -241,7 +241,8 @@ def page(data: Path, traces: Path) -> str:
         "of kernels were fitted elsewhere, on rows of llm_foundry too. Of fp8 three forms were looked at: operands "
         "narrowed for every product (worst model -14 %), once a tensor (-7 %), and that with elementwise ops joined.",
         "## Memory\n\n" + table(errors, [*perceptrons(data, traces), *qwen_memory, *litgpt_memory]),
-        "LitGPT's FSDP reports the load: the whole model, and a shard beside it. Its QLoRA and Qwen's (GPTQ) keep more "
+        "LitGPT's FSDP peaks may be those of loading: the whole model and a shard beside it come near on three models "
+        "of four. Its QLoRA and Qwen's (GPTQ) keep more "
         "than four bits and their scales, in proportion to the parameters; what it is was not found out.",
         "## Time\n\n" + table(errors, [*times, *qwen_time]),
         "## Tokens per second that recomputation costs\n\nBy pairs that differ in it (and often in the micro batch), "

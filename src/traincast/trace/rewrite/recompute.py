@@ -62,7 +62,8 @@ def regions_of(trace: Trace, how: str, *, stack: str) -> list[Region]:
 def _all_but_dear_ops(trace: Trace, blocks: tuple[Block, ...]) -> list[Region]:
     """torchtitan's op policy: outputs of attention and of every second matrix product are kept, the first of each two.
 
-    (`torchtitan/distributed/activation_checkpoint.py`, selective, option "op"; read 2026-11.)
+    That is its option "op" of 2024 and 2025. Newer versions keep what a model names (`activation_checkpoint.py` at
+    01db32e, read 2026-11-19), which no trace tells.
     """
     kinds = op_kinds(trace.graph)
     found = []

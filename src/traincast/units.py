@@ -17,6 +17,8 @@ KIB, MIB, GIB, TIB = 2**10, 2**20, 2**30, 2**40
 
 _DECIMAL = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _BINARY = ((TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB"))
+_J_PER_WH = 3600.0
+_G_PER_T = 1e6
 _DURATIONS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
 
 
@@ -103,6 +105,22 @@ def show_integer(value: float) -> str:
 def show_things(n: int, thing: str) -> str:
     """So many of what has an s in the plural: '1 epoch', '1,200 epochs'."""
     return f"{n:,} {thing}" if n == 1 else f"{n:,} {thing}s"
+
+
+def show_energy(value_j: float) -> str:
+    """4.3e7 reads '12.0 kWh'."""
+    return show_count(value_j / _J_PER_WH, "Wh")
+
+
+def show_kg(value_kg: float) -> str:
+    """Grams, kilograms or tonnes."""
+    grams = 1000 * value_kg
+    return f"{show_count(grams / _G_PER_T)} t" if abs(grams) >= _G_PER_T else show_count(grams, "g")
+
+
+def show_watts(value_w: float) -> str:
+    """56.0 reads '56.0 W'."""
+    return show_count(value_w, "W")
 
 
 def show_ratio(value: float) -> str:

@@ -18,11 +18,11 @@ from traincast.calibration.gpu import measure_gpu
 from traincast.calibration.machine_rates import read_caches
 from traincast.calibration.timing import Effort, Timing, cases, time_case
 from traincast.errors import FileFormatError, InputError
-from traincast.forecasting.place import find_place
 from traincast.hardware.catalog import find_device
 from traincast.hardware.device import Device
 from traincast.hardware.device_table import device_toml, read_device_file
 from traincast.hardware.host import find_host
+from traincast.hardware.run_place import find_place
 from traincast.hardware.this_machine import profile_path, read_profile, write_profile
 from traincast.kernels.cpu.work import cpu_work
 from traincast.trace.lowering.lower import lower

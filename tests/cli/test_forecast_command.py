@@ -7,8 +7,7 @@ import sys
 import pytest
 
 from traincast.__main__ import run
-from traincast.units import show_duration, show_usd
-from traincast.views.answer_rows import show_energy
+from traincast.units import show_duration, show_energy, show_usd
 
 ONE = ["resnet50", "--on", "V100-PCIe-32GB", "--batch", "128", "--method", "roofline"]
 SEVERAL = ["resnet18", "--on", "T4", "--on", "V100-PCIe-32GB", "--batch", "8,64", "--method", "roofline"]

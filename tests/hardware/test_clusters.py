@@ -77,6 +77,21 @@ def test_what_fits_a_node_or_is_said_to_be_one_is_one(text):
     assert (cluster.n_nodes, cluster.between, cluster.assumption) == (1, None, "")
 
 
+@pytest.mark.parametrize(
+    ("text", "placement"),
+    [
+        ("64xGB200", (64,)),
+        ("72xGB200", (72,)),
+        ("144xGB200@3200Gb/s", (72, 72)),
+        ("512xGB200@3200Gb/s", (64,) * 8),
+    ],
+)
+def test_a_rack_joins_72_of_gb200_in_one_nvlink_domain(text, placement):
+    cluster = find_cluster(text)
+    assert cluster.placement == placement
+    assert cluster.inside.name == "NVLink5"
+
+
 def test_processes_on_a_cpu_share_one_machine_however_many_they_are():
     assert find_cluster("12xgeneric-cpu", link="10GB/s").placement == (12,)
 
@@ -86,6 +101,7 @@ def test_processes_on_a_cpu_share_one_machine_however_many_they_are():
     [
         ("12xH100-SXM5-80GB", "12 devices do not fill nodes of 8. Ask for 8 or 16, or write .*'2x6xH100-SXM5-80GB@"),
         ("13xT4", "Ask for 8 or 16, or write .*'13x1xT4@100Gb/s', or '1x13xT4' for one large node"),
+        ("146xGB200", "146 devices do not fill nodes of 72. Ask for 144 or 216, or write .*'73x2xGB200@|what joins"),
         ("16xRTX-3090", "what joins nodes of RTX-3090 is not known: write .*'2x8xRTX-3090@100Gb/s'"),
     ],
 )

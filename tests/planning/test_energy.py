@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from traincast.api.forecasts import forecast
 from traincast.errors import InputError
 from traincast.forecasting.energy import J_PER_KWH, energy_of
-from traincast.forecasting.place import find_place
 from traincast.hardware.grid import Grid
+from traincast.hardware.run_place import find_place
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ import pytest
 
 import traincast
 from traincast.errors import FileFormatError, InputError, TraincastError
-from traincast.forecasting.place import find_place
 from traincast.hardware.refresh_prices import main as refresh
+from traincast.hardware.run_place import find_place
 from traincast.planning.offers import all_offers, interruptions_per_day, offers_of, replaced
 from traincast.planning.price_file import read_prices
 

@@ -9,7 +9,8 @@ import traincast as tc
 from traincast.trace.check import check_graph
 from traincast.trace.flop import op_flop
 from traincast.trace.graph import Phase
-from traincast.trace.lowering.fuse import FUSED, fuse
+from traincast.trace.kinds import FUSED
+from traincast.trace.lowering.fuse import fuse
 from traincast.trace.lowering.lower import lower
 from traincast.trace.settings import Settings
 from traincast.trace.traffic import op_bytes

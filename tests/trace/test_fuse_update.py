@@ -6,8 +6,8 @@ import pytest
 import traincast as tc
 from traincast.trace.check import check_graph
 from traincast.trace.graph import Phase
-from traincast.trace.kinds import OpKind, op_kinds
-from traincast.trace.lowering.fuse import FUSED, fuse, fuse_update
+from traincast.trace.kinds import FUSED, OpKind, op_kinds
+from traincast.trace.lowering.fuse import fuse, fuse_update
 from traincast.trace.lowering.lower import lower
 from traincast.trace.settings import Settings
 from traincast.trace.traffic import op_bytes

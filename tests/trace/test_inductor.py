@@ -8,7 +8,8 @@ from torch.nn import functional
 
 import traincast as tc
 from traincast.trace.graph import Phase
-from traincast.trace.lowering.fuse import FUSED, FUSED_REDUCTION, fuse
+from traincast.trace.kinds import FUSED, FUSED_REDUCTION
+from traincast.trace.lowering.fuse import fuse
 from traincast.trace.lowering.inductor.layout import runs_channels_last
 from traincast.trace.lowering.lower import lower
 from traincast.trace.settings import Settings

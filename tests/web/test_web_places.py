@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traincast.errors import InputError, UnknownDeviceError
-from traincast.forecasting.place import find_place
 from traincast.hardware.catalog import find_device
 from traincast.hardware.device_table import device_toml
+from traincast.hardware.run_place import find_place
 from traincast.hardware.this_machine import profile_path
 from traincast.web.places import device_of, place_of, place_to_scale
 

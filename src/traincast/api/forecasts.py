@@ -56,16 +56,16 @@ def forecasts(
 
     Without batch sizes a language model is asked about with as many sequences on each device as fit.
     """
-    from traincast.forecasting.sweep import forecast_many as run
-
     if batch_sizes is None:
         return _at_usual_batches(model, on, options)
     if not len(batch_sizes):
         raise InputError(_NO_SWEEP)
     beside = _beside(options)
     each_once = list(dict.fromkeys(batch_sizes))
-    found = run(_questions(model, list(dict.fromkeys(on)), each_once[0], options), each_once).forecasts()
-    return tuple(beside.told(one) for one in found)
+    questions = _questions(model, list(dict.fromkeys(on)), each_once[0], options)
+    from traincast.forecasting.sweep import forecast_many as run
+
+    return tuple(beside.told(one) for one in run(questions, each_once).forecasts())
 
 
 def _at_usual_batches(
@@ -216,9 +216,7 @@ def scale_many(
 
 def _length(trace: Trace, options: Mapping[str, Any]) -> dict[str, int]:
     """A run in tokens as samples of one epoch: two ways to say the same."""
-    n_tokens, n_samples, n_epochs = (options.get(name) for name in ("n_tokens", "n_samples", "n_epochs"))
-    if n_tokens is None:
-        return {}
+    n_tokens, n_samples, n_epochs = (options[name] for name in ("n_tokens", "n_samples", "n_epochs"))
     each = trace.tokens_per_sample
     if each is None:
         raise InputError(f"{trace.name} reads no tokens: give the samples of an epoch and the epochs instead.")
@@ -238,29 +236,31 @@ def _questions(
 
     The model comes last: it may have to be captured, and a mistake in an option should not wait for that.
     """
-    from traincast.forecasting.place import find_place
     from traincast.forecasting.question import Question
     from traincast.hardware.host import DEFAULT_HOST, find_host
+    from traincast.hardware.run_place import find_place
     from traincast.kernels.methods import make_method
     from traincast.scaling.strategy import DDP, find_strategy
 
+    found = [find_place(on, devices_file=options["devices"]) for on in places]
     method, ppp, name = options["method"], options["ppp"], options["host"]
+    host = find_host(DEFAULT_HOST if name is None else name)
     chosen = make_method(method, layout=options["layout"], ppp=ppp)
     strategy = find_strategy(options["strategy"]) if "strategy" in options else DDP
-    host = find_host(DEFAULT_HOST if name is None else name)
     assumed = []
     if method == "paleo" and ppp is None:
         assumed.append("Paleo with a PPP of 1 reaches the datasheet's peaks, which no device does: too fast.")
     if name is not None and host.name != name.strip().lower():
         assumed.append(host.notes)
-    found = [find_place(on, devices_file=options["devices"]) for on in places]
     trace = load_model(model, **model_options(options))
-    options = {**options, **_length(trace, options)}
+    settings = trace.defaults.override(options["precision"], options["optimizer"])
+    if options.get("n_tokens") is not None:
+        options = {**options, **_length(trace, options)}
     as_it_is = {field.name: options[field.name] for field in fields(Question) if field.name in options}
     as_it_is |= {
         "trace": trace,
         "batch_size": batch_size,
-        "settings": trace.defaults.override(options["precision"], options["optimizer"]),
+        "settings": settings,
         "method": chosen,
         "host": host,
         "strategy": strategy,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,8 +12,8 @@ import typer
 
 from traincast.cli.output_files import image_file, page_file
 from traincast.errors import InputError, ParameterError
-from traincast.options.option import Declared, declared, type_text
-from traincast.options.question import checked_value
+from traincast.options.option import Declared, declared
+from traincast.options.question import checked_word
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +36,6 @@ _OUTPUTS = {
     "html": (HtmlFile, None),
     "png": (PngFile, None),
 }
-_SIMPLE = {"int": int, "float": float, "bool": bool}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,15 +110,17 @@ def command(
     beside = () if own is None else declared(own)
 
     def decorate(answer: Callable[[CommandLine], None]) -> Callable[..., None]:
-        flags = {one.name: _as_shown(one) for one in (*asked, *beside)}
+        # Last of the command's own options come the outputs, as everywhere.
+        arguments = [_parameter(one) for one in sorted((*asked, *beside), key=lambda one: not one.option.is_argument)]
+        flags = {one.name: one.shown_as for one in (*asked, *beside)}
 
         def run(context: typer.Context, **values: Any) -> None:
             outputs: dict[str, Any] = {name: values.get(name, default) for name, (_, default) in _OUTPUTS.items()}
             try:
                 answer(
                     CommandLine(
-                        options={one.name: _read(one, values[one.name]) for one in asked},
-                        own={one.name: _own_value(one, values[one.name]) for one in beside},
+                        options={one.name: one.read_word(values[one.name]) for one in asked},
+                        own={one.name: checked_word(one, values[one.name]) for one in beside},
                         context=context,
                         flags=flags,
                         **outputs,
@@ -129,8 +129,6 @@ def command(
             except ParameterError as error:
                 raise InputError(error.called(flags.get(error.name, error.name))) from None
 
-        # Last of the command's own options come the outputs, as everywhere.
-        arguments = [_parameter(one) for one in sorted((*asked, *beside), key=lambda one: not one.option.is_argument)]
         outputs = [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
             for name, (kind, default) in _OUTPUTS.items()
@@ -143,11 +141,6 @@ def command(
         return run
 
     return decorate
-
-
-def _as_shown(one: Declared) -> str:
-    """What a message calls it: its flag, or what the help shows in its place."""
-    return (one.option.metavar or one.name) if one.option.is_argument else one.flag
 
 
 def _parameter(one: Declared) -> inspect.Parameter:
@@ -164,33 +157,5 @@ def _parameter(one: Declared) -> inspect.Parameter:
         usual = [typed.show(value) for value in usual] if one.option.is_repeated else typed.show(usual)
     default = {} if one.is_required else {"default": usual}
     return inspect.Parameter(
-        one.name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[_typed_as(one), info], **default
+        one.name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[one.word_type, info], **default
     )
-
-
-def _own_value(one: Declared, value: Any) -> Any:
-    """An option of the command alone has no question that checks it; what is read from text is checked by reading."""
-    read = _read(one, value)
-    return read if one.option.typed is not None else checked_value(one, read)
-
-
-def _read(one: Declared, value: Any) -> Any:
-    """What was typed as what it means; typer itself would tell its own story of a mistake."""
-    if one.is_mapping:
-        return dict(one.read(text) for text in value or ()) or None
-    if one.option.typed is None:
-        return value
-    if isinstance(value, list):
-        return [one.read(text) for text in value] or None
-    return one.read(value) if isinstance(value, str) else value
-
-
-def _typed_as(one: Declared) -> Any:
-    """What typer makes of a word on the line: text, a number, a switch, or several of them."""
-    kinds = [part.strip() for part in type_text(one.type).split(" | ")]
-    is_optional = "None" in kinds
-    is_list = re.search(r"Sequence\[[^]]*\b(str|int|float|Path)\b", type_text(one.type)) is not None
-    if one.is_mapping or (is_list and (one.option.typed is None or one.option.is_repeated)):
-        return list[str] | None if is_optional else list[str]
-    kind: Any = next((_SIMPLE[name] for name in kinds if name in _SIMPLE), str) if one.option.typed is None else str
-    return kind | None if is_optional else kind

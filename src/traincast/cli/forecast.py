@@ -34,8 +34,12 @@ def forecast(line: CommandLine) -> None:
     found = forecasts(**run.options)
     earlier = run.earlier()
     difference = None if earlier is None else _difference(earlier[1], found, earlier[0])
-    broken = _broken(run.gates, found)
-    document = _document(found, difference, "" if earlier is None else earlier[0])
+    from traincast.views.forecast import document_of
+
+    broken = () if run.gates is None else _broken(run.gates, found)
+    document = document_of(found, has_charts=line.has_charts)
+    if earlier is not None and difference is not None:
+        document = _compared(document, difference, earlier[0])
     line.show(document, lambda: _data(found, difference, broken))
     for sentence in broken:
         typer.echo(f"Over the limit: {sentence}", err=True)
@@ -43,14 +47,9 @@ def forecast(line: CommandLine) -> None:
         raise typer.Exit(_BROKEN_LIMIT)
 
 
-def _document(found: "tuple[Forecast, ...]", difference: "Difference | None", source: str) -> "Document":
+def _compared(document: "Document", difference: "Difference", source: str) -> "Document":
     from dataclasses import replace
 
-    from traincast.views.forecast import document_of
-
-    document = document_of(found)
-    if difference is None:
-        return document
     from traincast.views.difference import difference_table
 
     return replace(document, tables=(difference_table(difference, source), *document.tables))

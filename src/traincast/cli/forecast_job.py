@@ -10,14 +10,12 @@ from traincast.api.forecasts import forecasts
 from traincast.errors import FileFormatError, InputError
 from traincast.hardware.place_text import read_place
 from traincast.options.option import declared
-from traincast.planning.gates import Gates, gates_of
-from traincast.report.input_files import regular
-from traincast.report.parsing import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from traincast.cli.command import CommandLine
+    from traincast.planning.gates import Gates
 
 _FILES = ("devices", "curve")
 _ONE_ANSWER = ("region", "grid_g_per_kwh")  # two ways to answer one question: what is typed replaces both
@@ -28,9 +26,9 @@ class Run:
     """Keyword arguments of `forecasts`, limits, and where an earlier forecast is."""
 
     options: dict[str, Any]
-    gates: Gates
+    gates: Gates | None  # None: no limits
     job: str | None
-    typed: tuple[str, ...]  # options of the run, as words of a command line; files as absolute paths
+    typed: Mapping[str, Any]  # options of the run that stand on the line
     compare: str | None
     against: str | None
 
@@ -52,7 +50,7 @@ class Run:
             return None
         from traincast.api.at_commit import forecast_at
 
-        found = forecast_at(self.against, self.job, self.typed)
+        found = forecast_at(self.against, self.job, tuple(_words(self.typed)))
         (place,) = self.options["on"]
         return self.against, found | ({"on": place} if found.get("on") == _absolute("on", place) else {})
 
@@ -62,7 +60,7 @@ def run_of(line: CommandLine) -> Run:
     options, own = dict(line.options), line.own
     options["on"] = list(dict.fromkeys(options["on"] or []))
     job = options["model"] if options["model"].lower().endswith(".toml") else None
-    gates = Gates() if own["fail_over"] is None else gates_of(own["fail_over"])
+    gates = None if own["fail_over"] is None else _limits(own["fail_over"])
     typed = {name: value for name, value in options.items() if name in line.typed and name != "model"}
     if job is None:
         _check_whole(options)
@@ -74,19 +72,25 @@ def run_of(line: CommandLine) -> Run:
         if typed.keys() & set(_ONE_ANSWER):
             options |= dict.fromkeys(_ONE_ANSWER)
         options |= typed
-        gates = written.gates.override(gates)
+        gates = written.gates if gates is None else written.gates.override(gates)
     return Run(
         options=options,
         gates=gates,
         job=job,
-        typed=tuple(_words(typed)),
+        typed=typed,
         compare=own["compare"],
         against=own["against"],
     )
 
 
+def _limits(text: str) -> Gates:
+    from traincast.planning.gates import gates_of
+
+    return gates_of(text)
+
+
 def _words(typed: Mapping[str, Any]) -> list[str]:
-    """Options as words of a command line that means the same in another folder."""
+    """Options as words of a command line that means the same in another folder: files as absolute paths."""
     words = []
     for one in declared(forecasts):
         value = typed.get(one.name)
@@ -130,6 +134,9 @@ def _has_usual_batch(model: Any) -> bool:
 
 
 def _read(path: Path) -> dict[str, Any]:
+    from traincast.report.input_files import regular
+    from traincast.report.parsing import parse_json
+
     try:
         data = parse_json(regular(path).read_text(encoding="utf-8"))
     except OSError as error:

@@ -30,14 +30,15 @@ class DeviceTimes:
 
 def device_times(question: Question, micro_batch_sizes: Ints) -> DeviceTimes:
     """Op times of the question's device at all these batch sizes of one pass; each once."""
-    graph = question.timed_graph
+    method, host, graph = question.timed_method, question.timed_host, question.timed_graph
     sizes = micro_batch_sizes if len(micro_batch_sizes) == 1 else np.unique(micro_batch_sizes)
-    times = question.timed_method.op_times(graph, question.device, sizes, precision=question.settings.precision)
-    times = divided_times(times, graph, question.graph, tensor=question.tensor_parallel)
+    times = method.op_times(graph, question.device, sizes, precision=question.settings.precision)
+    if question.tensor_parallel > 1:
+        times = divided_times(times, graph, question.graph, tensor=question.tensor_parallel)
     timeline = step_timeline(
         graph,
         times,
-        question.timed_host,
+        host,
         n_micro_steps=question.accumulation_steps,
         is_synchronous=question.device.kind == "cpu",
     )
@@ -51,7 +52,7 @@ def micro_batches(question: Question, batch_sizes: Ints) -> Ints:
 
 def steps_at(known: DeviceTimes, question: Question, batch_sizes: Ints) -> DeviceSteps:
     """Steps of a question that differs from the one timed in nothing but its place, strategy and batch size."""
-    split = question.split
+    split, held_fraction = question.split, question.held_fraction
     micro = micro_batches(question, batch_sizes)
     timeline = stage_timeline(_at(known, micro), question.stage_fraction)
     step = LocalStep(
@@ -61,7 +62,7 @@ def steps_at(known: DeviceTimes, question: Question, batch_sizes: Ints) -> Devic
         batch_sizes=micro,
         n_micro_steps=question.accumulation_steps,
         can_overlap=question.device.kind != "cpu",
-        held_fraction=question.held_fraction,
+        held_fraction=held_fraction,
     )
     if question.cluster is None:
         parallel = alone(step)
@@ -74,18 +75,21 @@ def steps_at(known: DeviceTimes, question: Question, batch_sizes: Ints) -> Devic
             network_of(question.cluster),
             waiting_fraction=question.device.waiting_fraction,
         )
-    rate = question.input_samples_per_s
-    wait_s = np.zeros(len(micro)) if rate is None else np.maximum(batch_sizes / rate - parallel.step_s, 0.0)
     return DeviceSteps(
         question=question,
         batch_sizes=batch_sizes,
         timeline=timeline,
         parallel=parallel,
-        input_wait_s=wait_s,
+        input_wait_s=_input_wait_s(question, batch_sizes, parallel.step_s),
         log_sd=step_log_sd(timeline, parallel, question.device),
         is_covered=known.times.is_covered,
         method_warnings=known.times.warnings,
     )
+
+
+def _input_wait_s(question: Question, batch_sizes: Ints, step_s: Floats) -> Floats:
+    rate = question.input_samples_per_s
+    return np.zeros(len(step_s)) if rate is None else np.maximum(batch_sizes / rate - step_s, 0.0)
 
 
 def op_shares(known: DeviceTimes, question: Question) -> Floats:

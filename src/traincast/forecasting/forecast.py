@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from traincast import __version__
 from traincast.errors import InputError
+from traincast.estimate import Estimate
 from traincast.forecasting.assumptions import assumptions_of
 from traincast.forecasting.by_bound import seconds_by_bound
 from traincast.forecasting.energy import Energy, energy_of
@@ -29,7 +30,6 @@ from traincast.trace.traffic import op_bytes
 from traincast.units import show_bytes, show_duration, show_ratio, show_usd
 
 if TYPE_CHECKING:
-    from traincast.estimate import Estimate
     from traincast.forecasting.to_target import ToTarget
 
 PARTS = (
@@ -236,6 +236,13 @@ class Forecast:
         """What the numbers take for granted."""
         return assumptions_of(self)
 
+    @cached_property
+    def estimates(self) -> dict[str, Estimate]:
+        """Every number that is known, with its p10 and p90."""
+        known = {name: value for name in NUMBERS if (value := getattr(self, name)) is not None}
+        ends = {name: self.interval(name) for name in known}
+        return {name: Estimate(ends[name][0], value, ends[name][1]) for name, value in known.items()}
+
     def interval(self, name: str) -> tuple[float, float]:
         """p10 and p90 of a number. Memory and coverage have no spread of their own: both ends are the value."""
         if name not in NUMBERS:
@@ -322,7 +329,7 @@ class Forecast:
         }
 
     def _intervals(self) -> dict[str, tuple[float, float]]:
-        known = {name: self.interval(name) for name in NUMBERS if getattr(self, name) is not None}
+        known = {name: value.ends for name, value in self.estimates.items()}
         return known | {name: value.ends for name, value in self._energies().items() if value is not None}
 
     def __repr__(self) -> str:
@@ -349,6 +356,13 @@ class Forecast:
         table = to_notebook(title, rows, header=("", "expected", "p10", "p90"), notes=self.warnings)
         shares = [(name, show_duration(seconds)) for name, seconds in self.bound_s.items()]
         return f"{table}{to_notebook('A step by what bounds it', shares, notes=self.assumptions)}"
+
+
+def complete(forecast: Forecast) -> Forecast:
+    """The same, with all that is worked out on demand there: for those who show the whole of it."""
+    _ = forecast.flop_utilisation, forecast.fits, forecast.estimates, forecast.energy
+    _ = forecast.bound_by, forecast.warnings, forecast.assumptions
+    return forecast
 
 
 def _without_effect(question: Question, *, has_traffic: bool) -> list[str]:

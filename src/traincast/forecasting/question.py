@@ -18,8 +18,6 @@ from traincast.scaling.model_parallel import ModelSplit, check_devices, check_mo
 from traincast.scaling.strategy import DDP, Strategy
 from traincast.trace.check import check_batch_size
 from traincast.trace.graph import Graph
-from traincast.trace.lowering.fuse import fuse
-from traincast.trace.lowering.inductor.layout import runs_channels_last
 from traincast.trace.lowering.lower import lower
 from traincast.trace.settings import Settings
 from traincast.trace.trace import Trace
@@ -58,7 +56,7 @@ class Question:
 
     def __post_init__(self) -> None:
         check_batch_size(self.batch_size)
-        self.device.peak(self.settings.precision)  # raises where the rate is not known
+        self.device.peak_flop_per_s(self.settings.precision)  # raises where the rate is not known
         _check_count("accumulation_steps", self.accumulation_steps)
         if self.n_samples is not None:
             _check_count("n_samples", self.n_samples)
@@ -161,15 +159,21 @@ class Question:
     @property
     def timed_graph(self) -> Graph:
         """The same as it is timed: what a compiler joins is one op. Memory is told of the ops before that."""
-        return fuse(self.graph) if self.compiled else self.graph
+        if not self.compiled:
+            return self.graph
+        from traincast.trace.lowering.fuse import fuse  # what Inductor would plan is loaded by those who ask for it
+
+        return fuse(self.graph)
 
     @cached_property
     def timed_method(self) -> Method:
         """Compiled images may lie in another layout than those of the user: the compiler turns them on GPUs."""
-        is_turned = self.compiled and self.device.kind != "cpu" and self.layout == "nchw"
-        if is_turned and isinstance(self.method, Traincast) and runs_channels_last(self.graph):
-            return replace(self.method, layout="nhwc")
-        return self.method
+        may_be_turned = self.layout == "nchw" and self.compiled and self.device.kind != "cpu"
+        if not (may_be_turned and isinstance(self.method, Traincast)):
+            return self.method
+        from traincast.trace.lowering.inductor.layout import runs_channels_last
+
+        return replace(self.method, layout="nhwc") if runs_channels_last(self.graph) else self.method
 
     @property
     def timed_host(self) -> Host:

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from traincast.errors import InputError
-from traincast.forecasting.place import find_place
 from traincast.hardware.cluster import Cluster, check_count
 from traincast.hardware.cluster_text import find_cluster
 from traincast.hardware.host import THIS_MACHINE
 from traincast.hardware.machines import machine_named
 from traincast.hardware.place_text import read_place
+from traincast.hardware.run_place import find_place
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ from traincast.hardware.link_table import find_link, find_link_inside, link_insi
 from traincast.hardware.machines import close_machines, machine_named
 from traincast.hardware.place_text import PlaceText, read_place, split_part, whole_number
 from traincast.hardware.this_machine import read_shared_profile
-from traincast.hardware.usual_nodes import NODE, is_more_than_a_node, usual_nodes
+from traincast.hardware.usual_nodes import is_more_than_a_node, usual_nodes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,7 +71,8 @@ def _of_devices(
     assumption = ""
     if len(counts) == 1 and is_more_than_a_node(device, n_devices):
         usual = usual_nodes(text, device, n_devices, between)
-        n_devices, n_nodes, between, assumption = NODE, usual.n_nodes, usual.between, usual.assumption
+        n_devices, n_nodes = usual.node_size, usual.n_nodes
+        between, assumption = usual.between, usual.assumption
     elif len(counts) < 2 and between is not None:
         raise InputError(
             f"'{text}' is one node, and @ names the link between nodes: write nodes x devices a node, "

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from traincast.kernels.work import ELEMENT_WORKS, Work
-from traincast.trace.kinds import OpKind
-from traincast.trace.lowering.fuse import FUSED
+from traincast.trace.kinds import FUSED, OpKind
 
 if TYPE_CHECKING:
     from traincast.kernels.kernels_of import Kernel, Op

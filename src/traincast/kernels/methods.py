@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from traincast.errors import InputError
+from traincast.errors import ChoiceError, InputError
 from traincast.kernels.method import Method
-from traincast.trace.settings import check_choice
 
 METHODS = ("traincast", "roofline", "paleo", "layerwise")
 
 
 def make_method(name: str, *, layout: str = "nchw", ppp: float | None = None) -> Method:
     """A method with its settings; a setting that the method has no use for is refused, not ignored."""
-    check_choice("method", name, METHODS)
+    if name not in METHODS:
+        raise ChoiceError("method", name, METHODS)
     if ppp is not None and name != "paleo":
         raise InputError(f"PPP is a setting of the method paleo and means nothing to {name}: leave it out.")
     if name != "traincast" and layout != "nchw":

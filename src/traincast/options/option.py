@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +19,7 @@ from traincast.options.typed import Typed
 
 REQUIRED: Any = inspect.Parameter.empty
 _PACKED = "Unpack["
+_SIMPLE = {"int": int, "float": float, "bool": bool}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,11 @@ class Declared:
     def is_required(self) -> bool:
         return self.default is REQUIRED
 
+    @property
+    def shown_as(self) -> str:
+        """What a message calls it on a command line: its flag, or what the help shows in its place."""
+        return (self.option.metavar or self.name) if self.option.is_argument else self.flag
+
     @cached_property
     def type_text(self) -> str:
         """The type as it would be written: 'int | None'."""
@@ -71,10 +78,37 @@ class Declared:
         """On a command line it is repeated, each time with a name and its value."""
         return self.type_text.startswith("Mapping[")
 
+    @property
+    def is_list(self) -> bool:
+        """On a command line it is repeated, each time with one value."""
+        is_sequence = re.search(r"Sequence\[[^]]*\b(str|int|float|Path)\b", self.type_text) is not None
+        return is_sequence and (self.option.typed is None or self.option.is_repeated)
+
+    @property
+    def word_type(self) -> Any:
+        """What a command line makes of a word: text, a number, a switch, or several of them."""
+        kinds = [part.strip() for part in self.type_text.split(" | ")]
+        kind: Any = str
+        if self.is_mapping or self.is_list:
+            kind = list[str]
+        elif self.option.typed is None:
+            kind = next((_SIMPLE[name] for name in kinds if name in _SIMPLE), str)
+        return kind | None if "None" in kinds else kind
+
     def read(self, text: str) -> Any:
         """The value that somebody typed."""
         typed = self.option.typed
         return text if typed is None else typed.of(text, self.flag)
+
+    def read_word(self, value: Any) -> Any:
+        """What a command line holds as what it means; typer itself would tell its own story of a mistake."""
+        if self.is_mapping:
+            return dict(self.read(text) for text in value or ()) or None
+        if self.option.typed is None:
+            return value
+        if isinstance(value, list):
+            return [self.read(text) for text in value] or None
+        return self.read(value) if isinstance(value, str) else value
 
 
 def type_text(annotation: Any) -> str:

@@ -57,6 +57,12 @@ def checked_value(option: Declared, value: Any) -> Any:
     return plain
 
 
+def checked_word(option: Declared, value: Any) -> Any:
+    """An option of a command alone has no question that checks it; what is read from text is checked by reading."""
+    read = option.read_word(value)
+    return read if option.option.typed is not None else checked_value(option, read)
+
+
 def _check_bounds(option: Declared, value: float) -> None:
     told, is_whole = option.option, "int" in option.type_text
     what = "a whole number" if is_whole else "a number"

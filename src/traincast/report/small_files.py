@@ -54,9 +54,8 @@ def csv_lines(text: str, where: str) -> Iterator[tuple[int, list[str]]]:
 
 def shipped_rows(name: str) -> tuple[dict[str, str], ...]:
     """Cells by column of a CSV table in traincast/data, in its own order."""
-    import csv
-
-    return tuple(csv.DictReader(io.StringIO(shipped_text(name), newline="")))
+    (_, header), *lines = csv_lines(shipped_text(name), name)
+    return tuple(dict(zip(header, cells, strict=True)) for _, cells in lines)
 
 
 def shipped_text(name: str) -> str:

@@ -7,12 +7,15 @@ there the pieces are so fine that a hop costs its latency once and the bytes flo
 
 N is the whole vector (n_bytes), P the number of processes (n), h = ceil(log2 P). One process alone costs nothing.
 Every argument may be an array; they broadcast.
+
+A wire may be driven by a library with several protocols: few bytes go by one that is quick to start, many by one that
+fills the link. Every collective then takes the fastest, and what a device moves within its own memory is added.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -25,6 +28,15 @@ Number = float | Floats | Ints
 Item = TypeVar("Item")
 
 
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """One way in which a library moves bytes over a wire."""
+
+    start_s: float  # once per collective
+    hop_s: float  # per message on the critical path
+    share: float  # of the wire's rate
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Wire:
     """The port of one process: rates are per direction, and both directions work at once."""
@@ -32,6 +44,10 @@ class Wire:
     latency_s: Number
     bytes_per_s: Number
     reduce_bytes_per_s: Number = np.inf
+    protocols: tuple[Protocol, ...] = ()  # none: a message takes latency_s, and bytes flow at the whole rate
+    copy_bytes_per_s: float = np.inf  # at which a device moves its own part within its memory
+    switch: Protocol | None = None  # an all-reduce that the switch adds up
+    peer_s: float | None = None  # of each further partner of an all-to-all; None: a message each
 
     def __post_init__(self) -> None:
         latency_s, bytes_per_s, reduce_bytes_per_s = map(
@@ -70,21 +86,34 @@ def send(n_bytes: Number, wire: Wire) -> Cost:
 
 
 def ring_all_reduce(n_bytes: Number, n: Number, wire: Wire) -> Cost:
-    """A reduce-scatter and an all-gather around the ring: 2(P-1) steps of N/P bytes, the fewest bytes possible."""
-    return ring_reduce_scatter(n_bytes, n, wire) + ring_all_gather(n_bytes, n, wire)
+    """A reduce-scatter and an all-gather around the ring: 2(P-1) steps of N/P bytes, the fewest bytes possible.
+
+    One collective: it starts once and works in place.
+    """
+    size, n = checked(n_bytes, n)
+    sent = 2 * size * (n - 1) / n
+    return cost(n, wire, n_messages=2 * (n - 1), bytes_sent=sent, reduced_bytes=sent / 2)
 
 
 def ring_reduce_scatter(n_bytes: Number, n: Number, wire: Wire) -> Cost:
     """P-1 steps of N/P bytes, each added to what is there. N is what every process begins with."""
     size, n = checked(n_bytes, n)
     sent = size * (n - 1) / n
-    return cost(n, wire, n_messages=n - 1, bytes_sent=sent, reduced_bytes=sent)
+    return copying(size / n, wire, cost(n, wire, n_messages=n - 1, bytes_sent=sent, reduced_bytes=sent))
 
 
 def ring_all_gather(n_bytes: Number, n: Number, wire: Wire) -> Cost:
     """P-1 steps of N/P bytes. N is what every process ends with."""
     size, n = checked(n_bytes, n)
-    return cost(n, wire, n_messages=n - 1, bytes_sent=size * (n - 1) / n)
+    return copying(size / n, wire, cost(n, wire, n_messages=n - 1, bytes_sent=size * (n - 1) / n))
+
+
+def switch_all_reduce(n_bytes: Number, n: Number, wire: Wire) -> Cost:
+    """The switch adds up what all send and sends the sum to all: N bytes each way, at every P."""
+    size, n = checked(n_bytes, n)
+    if wire.switch is None:
+        raise InputError("These devices are not joined by a switch that adds up.")
+    return cost(n, replace(wire, protocols=(wire.switch,)), n_messages=0.0, bytes_sent=size)
 
 
 def tree_all_reduce(n_bytes: Number, n: Number, wire: Wire) -> Cost:
@@ -190,9 +219,17 @@ def gather(n_bytes: Number, n: Number, wire: Wire) -> Cost:
 
 
 def all_to_all(n_bytes: Number, n: Number, wire: Wire) -> Cost:
-    """Every process sends a different N/P to every other, one after the other."""
+    """Every process sends a different N/P to every other: one after the other, or all at once where a library does so.
+
+    All at once, one message is on the critical path, and each further partner costs the sender `peer_s`.
+    """
     size, n = checked(n_bytes, n)
-    return cost(n, wire, n_messages=n - 1, bytes_sent=size * (n - 1) / n)
+    sent = size * (n - 1) / n
+    if wire.peer_s is None:
+        return cost(n, wire, n_messages=n - 1, bytes_sent=sent)
+    last = max(wire.protocols, key=lambda protocol: protocol.share)
+    partners = replace(wire, protocols=(replace(last, hop_s=wire.peer_s),))
+    return copying(size / n, wire, cost(n, partners, n_messages=n - 1, bytes_sent=sent))
 
 
 AllReduce = Callable[[Number, Number, Wire], Cost]
@@ -271,13 +308,24 @@ def cost(
 ) -> Cost:
     """Seconds from counts; `wire_bytes` pass the busiest port one after the other, by default what it sends."""
     through = bytes_sent if wire_bytes is None else wire_bytes
-    seconds = (
-        n_messages * _numbers(wire.latency_s)
-        + through / _numbers(wire.bytes_per_s)
-        + reduced_bytes / _numbers(wire.reduce_bytes_per_s)
-    )
+    seconds = _carry_s(wire, n_messages, through) + reduced_bytes / _numbers(wire.reduce_bytes_per_s)
     parts = np.broadcast_arrays(seconds, bytes_sent, n_messages, n)
     return Cost(*(np.where(parts[-1] > 1, part, 0.0)[()] for part in parts[:-1]))
+
+
+def copying(n_bytes: Floats, wire: Wire, exchange: Cost) -> Cost:
+    """An exchange, and the part that a device moves within its own memory; one process alone leaves it in place."""
+    own_s = np.where(exchange.n_messages > 0, n_bytes / wire.copy_bytes_per_s, 0.0)
+    return replace(exchange, seconds=(exchange.seconds + own_s)[()])
+
+
+def _carry_s(wire: Wire, n_messages: float | Floats, through: Floats) -> Floats:
+    """Messages and bytes over the wire, by its fastest protocol."""
+    rate = _numbers(wire.bytes_per_s)
+    if not wire.protocols:
+        return n_messages * _numbers(wire.latency_s) + through / rate
+    ways = [each.start_s + n_messages * each.hop_s + through / (each.share * rate) for each in wire.protocols]
+    return np.min(np.stack(np.broadcast_arrays(*ways)), axis=0)
 
 
 def _numbers(value: Number) -> Floats:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -130,13 +131,18 @@ def broadcast(n_bytes: Number, network: Network, algorithm: str = "best") -> Net
 def _as_nccl_does(n_bytes: Number, network: Network) -> NetworkCost:
     """The faster of ring and double tree by the latency that NCCL expects of a network, at what the wires cost.
 
+    Inside one node with a switch that adds up, that is a third way.
+
     NCCL weighs both with constants of its own (`tuning.cc`), 14 us for a hop between nodes, whatever the network.
     """
     expected = network.between and replace(network.between, latency_s=_NCCL_LATENCY_S)
-    known = {name: _ALL_REDUCE[name] for name in _OF_NCCL}
+    names: tuple[str, ...] = _OF_NCCL
+    if network.n_nodes == 1 and network.inside.switch is not None:
+        names = (*names, "switch")
+    known = {name: (_ALL_REDUCE | _BY_SWITCH)[name] for name in names}
     choice = _choose(n_bytes, replace(network, between=expected), "best", known).algorithm
-    splits = [known[name](n_bytes, network) for name in _OF_NCCL]
-    chosen = np.where(choice == _OF_NCCL[0], 0, 1)
+    splits = [known[name](n_bytes, network) for name in names]
+    chosen = np.argmax(np.stack([choice == name for name in names]), axis=0)
     parts = (flat.choose(chosen, [split[part] for split in splits]) for part in (0, 1))
     return NetworkCost(choice, *parts)
 
@@ -155,12 +161,17 @@ def _flat_ring(n_bytes: Number, network: Network, n_turns: int, *, is_reducing: 
     n_between = n_turns * (network.n_nodes - 1)
     sent = n_turns * size * (n - 1) / n
     reduced = sent / n_turns if is_reducing else 0.0 * size
-    return _flow(network, n_turns * (network.n_devices - 1) - n_between, n_between, sent, reduced)
+    copied = size / n if n_turns == 1 else 0.0 * size  # an all-reduce works in place
+    inside, between = _flow(network, (n_turns * (network.n_devices - 1) - n_between, n_between), sent, reduced)
+    return flat.copying(copied, network.inside, inside), between
 
 
-def _flow(network: Network, n_inside: float, n_between: float, sent: Floats, reduced: Floats) -> Split:
+def _flow(network: Network, n_messages: tuple[float, float], sent: Floats, reduced: Floats) -> Split:
     """Bytes at the rate of the slowest link, which takes the seconds; each link takes its own latencies."""
+    n_inside, n_between = n_messages
     inside, between = network.inside_port, network.node_port
+    if network.n_nodes > 1:  # the protocol has to suit the network: the plain latency of a hop holds
+        inside = replace(inside, protocols=())
     is_inside = _is_inside_slower(network)
     return (
         flat.cost(
@@ -195,7 +206,7 @@ def _flat_double_tree(n_bytes: Number, network: Network) -> Split:
     """
     size, _ = flat.checked(n_bytes, network.n_devices)
     levels = [float(2 * np.ceil(np.log2(count))) for count in (network.n_inside, network.n_nodes)]
-    return _flow(network, levels[0], levels[1], 2 * size, size)
+    return _flow(network, (levels[0], levels[1]), 2 * size, size)
 
 
 def _hierarchical_all_reduce(n_bytes: Number, network: Network) -> Split:
@@ -250,22 +261,18 @@ def _hierarchical_broadcast(n_bytes: Number, network: Network) -> Split:
 def _flat_broadcast(n_bytes: Number, network: Network) -> Split:
     size, _ = flat.checked(n_bytes, network.n_devices)
     n_between = network.n_nodes - 1
-    return _flow(network, network.n_devices - 1 - n_between, n_between, size, 0.0 * size)
+    return _flow(network, (network.n_devices - 1 - n_between, n_between), size, 0.0 * size)
 
 
-def _in_one_node(name: str) -> Algorithm:
+def _in_one_node(name: str, collective: flat.AllReduce, n_bytes: Number, network: Network) -> Split:
     """A flat algorithm of that name, for devices that all sit in one node."""
-
-    def reduce(n_bytes: Number, network: Network) -> Split:
-        if network.n_nodes > 1:
-            raise InputError(
-                f"The all-reduce '{name}' is known inside one node only, not over {network.n_nodes}: take "
-                f"{', '.join(_ALL_REDUCE)} or best."
-            )
-        inside = flat.all_reduce(n_bytes, network.n_devices, network.inside_port, algorithm=name)
-        return inside, Cost(*(np.zeros_like(part) for part in (inside.seconds, inside.bytes_sent, inside.n_messages)))
-
-    return reduce
+    if network.n_nodes > 1:
+        raise InputError(
+            f"The all-reduce '{name}' is known inside one node only, not over {network.n_nodes}: take "
+            f"{', '.join(_ALL_REDUCE)} or best."
+        )
+    inside = collective(n_bytes, network.n_devices, network.inside_port)
+    return inside, Cost(*(np.zeros_like(part) for part in (inside.seconds, inside.bytes_sent, inside.n_messages)))
 
 
 _ALL_REDUCE: dict[str, Algorithm] = {
@@ -275,7 +282,10 @@ _ALL_REDUCE: dict[str, Algorithm] = {
 }
 _OF_NCCL = ("ring", "double-tree")
 _NCCL_LATENCY_S = 14e-6
-_IN_ONE_NODE = {name: _in_one_node(name) for name in flat.ALL_REDUCE if name not in _ALL_REDUCE}
+_IN_ONE_NODE = {
+    name: partial(_in_one_node, name, each) for name, each in flat.ALL_REDUCE.items() if name not in _ALL_REDUCE
+}
+_BY_SWITCH = {"switch": partial(_in_one_node, "switch", flat.switch_all_reduce)}
 _REDUCE_SCATTER: dict[str, Algorithm] = {
     "ring": lambda n_bytes, network: _flat_ring(n_bytes, network, 1, is_reducing=True),
     "hierarchical": _hierarchical_reduce_scatter,

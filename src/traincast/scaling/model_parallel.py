@@ -94,8 +94,6 @@ def divided_times(times: OpTimes, graph: Graph, blocks_graph: Graph, *, tensor: 
 
     Blocks are found in `blocks_graph`, the step before a compiler joined its ops; tensors have the same numbers.
     """
-    if tensor == 1:
-        return times
     residual = is_residual(graph, attention_outputs(blocks_graph))
     share = np.where(is_divided_op(graph, residual), 1.0 / tensor, 1.0)
     return replace(times, seconds=times.seconds * share, compute_s=times.compute_s * share)

@@ -11,6 +11,7 @@ from traincast.hardware.link import Link
 from traincast.scaling.collectives import Wire
 from traincast.scaling.hierarchy import Network
 from traincast.scaling.local_step import LocalStep, ParallelStep
+from traincast.scaling.nvlink import fabric_wire, is_fabric
 from traincast.scaling.servers import parameter_servers
 from traincast.scaling.sharded import sharded
 from traincast.scaling.stragglers import SPREAD, waiting_s
@@ -61,7 +62,10 @@ def find_strategy(text: str, *, algorithm: str = "nccl") -> Strategy:
 def network_of(cluster: Cluster) -> Network:
     """The links of the devices in use, at the rates that collectives reach."""
     between = None if cluster.n_nodes == 1 or cluster.between is None else _wire(cluster.between)
-    return Network(_wire(cluster.inside), between, cluster.placement)
+    inside = cluster.inside
+    is_direct = cluster.device.kind == "gpu" and is_fabric(inside)
+    port = fabric_wire(inside, cluster.device) if is_direct else _wire(inside)
+    return Network(port, between, cluster.placement)
 
 
 def _wire(link: Link) -> Wire:

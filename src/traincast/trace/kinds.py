@@ -81,6 +81,10 @@ _KIND |= {
     "aten.mkldnn_rnn_layer_backward": OpKind.RECURRENT,
 }
 _FUSED_ATTENTION = ("aten._scaled_dot_product_", "aten._flash_attention", "aten._efficient_attention")
+# What kernels that were joined are called. They may write in place: without the mark at the end they would be taken for
+# views.
+FUSED = "traincast.fused_"
+FUSED_REDUCTION = "traincast.fused_reduction_"
 _KNOWN_NAMESPACES = ("aten.", "prims.", "traincast.")
 
 

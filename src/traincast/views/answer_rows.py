@@ -6,14 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from traincast.report.table import Column, Row, Table
-from traincast.units import show_count, show_duration, show_usd, shown_or_never
+from traincast.units import show_duration, show_energy, show_kg, show_usd, show_watts, shown_or_never
 
 if TYPE_CHECKING:
     from traincast.estimate import Estimate
     from traincast.forecasting.forecast import Forecast
 
-_J_PER_WH = 3600.0
-_G_PER_T = 1e6
 _LEAST_SHOWN = 0.0005  # of the step
 _SHOWN_AS = {"pipeline": "pipeline bubble"}
 
@@ -64,22 +62,6 @@ def bound_table(bound_s: Mapping[str, float]) -> Table:
             if seconds > _LEAST_SHOWN * step_s
         ),
     )
-
-
-def show_energy(value_j: float) -> str:
-    """4.3e7 reads '12.0 kWh'."""
-    return show_count(value_j / _J_PER_WH, "Wh")
-
-
-def show_kg(value_kg: float) -> str:
-    """Grams, kilograms or tonnes."""
-    grams = 1000 * value_kg
-    return f"{show_count(grams / _G_PER_T)} t" if abs(grams) >= _G_PER_T else show_count(grams, "g")
-
-
-def show_watts(value_w: float) -> str:
-    """56.0 reads '56.0 W'."""
-    return show_count(value_w, "W")
 
 
 def _row(title: str, found: Estimate, show: Callable[[float], str]) -> Row:

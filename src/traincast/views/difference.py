@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from traincast.report.table import Column, Row, Table
-from traincast.units import show_bytes, show_duration, show_ratio, show_usd
-from traincast.views.answer_rows import show_energy, show_kg
+from traincast.units import show_bytes, show_duration, show_energy, show_kg, show_ratio, show_usd
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from traincast.forecasting.forecast import Forecast
+from traincast.forecasting.forecast import Forecast, complete
 from traincast.report.document import Document
-from traincast.report.table import Column, Show, Table, show_value
+from traincast.report.table import Column, Row, Show, Table, show_value
 from traincast.units import show_bytes, show_duration
 from traincast.views.answer_rows import bound_table, energy_rows, target_rows
 from traincast.views.forecast_parts import phases_chart, run_note, settings_of, warnings_of
-from traincast.views.several_forecasts import document_of_several
 from traincast.views.verdicts import bound_words, fit_of, with_spread
 
 # How the numbers of a forecast read, in the order in which people ask for them.
@@ -31,37 +30,43 @@ _ROWS: dict[str, tuple[str, Show]] = {
 }
 
 
-def document_of(answers: Sequence[Forecast]) -> Document:
+def document_of(answers: Sequence[Forecast], *, has_charts: bool = True) -> Document:
     """One forecast in full; several side by side."""
-    return _one(answers[0]) if len(answers) == 1 else document_of_several(answers)
+    if len(answers) == 1:
+        return _one(answers[0], has_charts=has_charts)
+    from traincast.views.several_forecasts import document_of_several
+
+    return document_of_several(answers)
 
 
-def _one(answer: Forecast) -> Document:
-    rows = []
-    for name, (title, show) in _ROWS.items():
-        value = getattr(answer, name)
-        if value is None or (name in ("input_wait_s", "exposed_communication_s") and not value):
-            continue
-        low, high = answer.interval(name)
-        spread = [show_value(low, show), show_value(high, show)] if low != high else [None, None]
-        rows.append((title, show_value(value, show), *spread))
-    rows += [*energy_rows(answer), *target_rows(answer)]
-    columns = (
-        Column(key="what", header=""),
-        Column(key="expected", header="expected"),
-        Column(key="p10", header="p10"),
-        Column(key="p90", header="p90"),
-    )
+def _one(answer: Forecast, *, has_charts: bool) -> Document:
+    where = f"{complete(answer).model} on {answer.place}"
+    subtitle = settings_of([answer])
+    rows = (*_number_rows(answer), *energy_rows(answer), *target_rows(answer))
+    headers = {"what": "", "expected": "expected", "p10": "p10", "p90": "p90"}
     return Document(
-        title=f"{answer.model} on {answer.place}, batch {answer.batch_size:,}",
-        subtitle=settings_of([answer]),
+        title=f"{where}, batch {answer.batch_size:,}",
+        subtitle=subtitle,
         verdict=_verdict(answer),
-        tables=(Table(title="Forecast", columns=columns, rows=tuple(rows)), bound_table(answer.bound_s)),
-        charts=(phases_chart([answer], ["step"], title=f"One step of {answer.model} on {answer.place}"),),
         warnings=warnings_of([answer]),
         notes=(_busy(answer), *run_note([answer])),
         assumptions=answer.assumptions,
+        tables=(
+            Table(title="Forecast", columns=tuple(Column(key=key, header=headers[key]) for key in headers), rows=rows),
+            bound_table(answer.bound_s),
+        ),
+        charts=(phases_chart([answer], ["step"], title=f"One step of {where}"),) if has_charts else (),
     )
+
+
+def _number_rows(answer: Forecast) -> Iterator[Row]:
+    """The numbers that are known, and those of waiting where there is any."""
+    for name, (title, show) in _ROWS.items():
+        number = answer.estimates.get(name)
+        if number is None or (name in ("input_wait_s", "exposed_communication_s") and not number.p50):
+            continue
+        low, value, high = (show_value(each, show) for each in (number.p10, number.p50, number.p90))
+        yield (title, value, low, high) if number.p10 != number.p90 else (title, value, None, None)
 
 
 # What would help, by what bounds the step.

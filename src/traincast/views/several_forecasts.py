@@ -8,8 +8,7 @@ from traincast.forecasting.forecast import Forecast
 from traincast.report.chart import Chart, Series
 from traincast.report.document import Document
 from traincast.report.table import Cell, Column, Table
-from traincast.units import show_duration, show_usd, shown_or_never
-from traincast.views.answer_rows import show_energy, show_kg, show_watts
+from traincast.units import show_duration, show_energy, show_kg, show_usd, show_watts, shown_or_never
 from traincast.views.forecast_parts import phases_chart, run_note, settings_of, warnings_of
 from traincast.views.verdicts import bound_words, with_spread
 

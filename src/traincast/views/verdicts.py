@@ -32,6 +32,6 @@ def bound_words(answer: Forecast) -> str:
 
 def with_spread(answer: Forecast, name: str, show: Show, unit: str = "") -> str:
     """'66.6 ms (p10-p90: 59.1 ms to 75 ms)'."""
-    low, high = answer.interval(name)
-    value = f"{show_value(getattr(answer, name), show)}{unit}"
-    return value if low == high else f"{value} (p10-p90: {show_value(low, show)} to {show_value(high, show)})"
+    number = answer.estimates[name]
+    low, value, high = (show_value(each, show) for each in (number.p10, number.p50, number.p90))
+    return f"{value}{unit}" if number.p10 == number.p90 else f"{value}{unit} (p10-p90: {low} to {high})"

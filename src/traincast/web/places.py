@@ -39,15 +39,15 @@ def place_of(text: str) -> str:
 
 def device_of(text: str) -> str:
     """A single device; of a machine, the device that it is made of."""
-    from traincast.forecasting.place import find_place
+    from traincast.hardware.run_place import find_place
 
     return find_place(place_of(text)).device.name
 
 
 def place_to_scale(text: str) -> str:
     """The place itself, or several of a machine with a single device: alone there is nothing to scale."""
-    from traincast.forecasting.place import find_place
     from traincast.hardware.machines import machine_named
+    from traincast.hardware.run_place import find_place
 
     words = place_of(text)
     machine = machine_named(words)

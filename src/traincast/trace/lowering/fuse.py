@@ -7,13 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from traincast.trace.graph import Graph, Ints, Phase, Ragged, StorageKind
-from traincast.trace.kinds import OpKind, op_kinds
+from traincast.trace.kinds import FUSED, FUSED_REDUCTION, OpKind, op_kinds
 from traincast.trace.lowering.inductor.kernels import Kernel, compiled_kernels
 from traincast.trace.once import once_per_graph
 
-# They may write in place: without the mark at the end they would be taken for views.
-FUSED = "traincast.fused_"
-FUSED_REDUCTION = "traincast.fused_reduction_"
 _TRANSPARENT = {OpKind.VIEW, OpKind.ALLOCATION}
 
 

@@ -151,9 +151,7 @@ def _smallest(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def _unpack(content: bytes, where: str, most_bytes: int) -> Trace:
     (length,) = struct.unpack_from("<Q", content)
     header = json.loads(content[8 : 8 + length])
-    if 8 * sum(count for _, _, count in header["arrays"]) > most_bytes:
-        raise _too_large(where, most_bytes)
-    arrays = unpack_arrays(header["arrays"], content, 8 + length)
+    arrays = unpack_arrays(header["arrays"], content, 8 + length, where=where, most_bytes=most_bytes)
     graph = _graph(header, arrays)
     return Trace(
         name=str(header["name"]),
@@ -171,13 +169,19 @@ def _unpack(content: bytes, where: str, most_bytes: int) -> Trace:
     )
 
 
-def unpack_arrays(rows: list[tuple[str, str, int]], content: bytes, offset: int) -> dict[str, np.ndarray[Any, Any]]:
+def unpack_arrays(
+    rows: list[tuple[str, str, int]], content: bytes, offset: int, *, where: str, most_bytes: int = MOST_BYTES
+) -> dict[str, np.ndarray[Any, Any]]:
     """The arrays that `pack_arrays` wrote, from `offset` on."""
-    arrays = {}
+    arrays, n_bytes = {}, 0
     for name, dtype, count in rows:
         if np.dtype(dtype).kind != "i" or count < 0:
             raise ValueError(f"array {name} is not a list of integers")
-        arrays[name] = np.frombuffer(content, dtype=dtype, count=count, offset=offset).astype(np.int64)
+        packed = np.frombuffer(content, dtype=dtype, count=count, offset=offset)
+        n_bytes += count * np.dtype(np.int64).itemsize
+        if n_bytes > most_bytes:
+            raise _too_large(where, most_bytes)
+        arrays[name] = packed.astype(np.int64)
         offset += count * np.dtype(dtype).itemsize
     return arrays
 

@@ -79,7 +79,7 @@ def _equal(rows: tuple[Row, ...]) -> tuple[str, ...]:
     """What a row of several layers means."""
     if all(row.n_equal == 1 for row in rows):
         return ()
-    return ("Equal layers of repeated blocks are one row, with totals: 'x 16' means 16 layers. --json lists each.",)
+    return ("Equal layers of repeated blocks are one row, with totals: 'x 16' means 16 layers.",)
 
 
 def _cell(answer: LayerTable, row: Row, key: str) -> Any:

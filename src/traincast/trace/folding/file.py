@@ -49,7 +49,7 @@ def parse_folded(content: bytes, *, where: str) -> FoldedTrace:
     n_text, n_short = struct.unpack_from("<QQ", body)
     header = json.loads(body[16 : 16 + n_text])
     short = parse_trace(body[16 + n_text : 16 + n_text + n_short], where=where, is_shipped=True)
-    arrays = unpack_arrays(header["arrays"], body, 16 + n_text + n_short)
+    arrays = unpack_arrays(header["arrays"], body, 16 + n_text + n_short, where=where)
     sizes = {
         name: arrays[f"{name}.kinds"].reshape(N_TERMS, -1)[:, arrays[f"{name}.which"]]
         if len(arrays[f"{name}.which"])

@@ -84,13 +84,16 @@ def _number_rows(answer: Forecast) -> Iterator[Row]:
 
 
 def _hidden(answer: Forecast) -> tuple[str, ...]:
-    """Numbers that say nothing beside others: the utilisation has one name, and one device is all devices."""
+    """Numbers that say nothing beside others: the utilisation has one name, one device is all devices, and
+    one epoch is the run."""
     names = ["mfu", "hfu"] if answer.tokens_per_s is None else ["flop_utilisation"]
     if not answer.question.trained_trace.graph.op_recomputed.any():
         names.append("hfu")
     if answer.question.n_devices == 1:
         names.append("tokens_per_s_per_device")
         names.append("device_hours")
+    if answer.question.n_epochs == 1:
+        names.append("epoch_s")
     return tuple(names)
 
 
@@ -106,18 +109,27 @@ _ADVICE = {
 
 
 def _verdict(answer: Forecast) -> str:
-    """Fits or not, what bounds it, and the numbers with their spread."""
+    """Fits or not, what bounds it, and the numbers with their spread; of language models first what is booked."""
     bound = bound_words(answer)
-    sentences = [
-        fit_of(answer),
-        f"{bound[0].upper()}{bound[1:]}.",
-        f"Step {with_spread(answer, 'step_s', 'duration')}.",
-    ]
+    bound = f"{bound[0].upper()}{bound[1:]}."
+    step = f"Step {with_spread(answer, 'step_s', 'duration')}."
+    run = []
     if answer.total_s is not None:
-        sentences.append(f"Run {with_spread(answer, 'total_s', 'duration')}.")
+        run.append(f"Run {with_spread(answer, 'total_s', 'duration')}.")
     if answer.cost_usd is not None:
-        sentences.append(f"Cost {with_spread(answer, 'cost_usd', 'usd')}.")
-    return " ".join(sentences)
+        run.append(f"Cost {with_spread(answer, 'cost_usd', 'usd')}.")
+    if answer.tokens_per_s is None:
+        return " ".join((fit_of(answer), bound, step, *run))
+    return " ".join((fit_of(answer), *_token_words(answer), *run, bound, step))
+
+
+def _token_words(answer: Forecast) -> Iterator[str]:
+    """Tokens a second, how well the devices are used, and how many hours of them the run takes."""
+    used = "" if answer.question.is_inference else f", MFU {show_value(answer.mfu, 'percent')}"
+    yield f"{with_spread(answer, 'tokens_per_s', 'ratio', ' tokens/s')}{used}."
+    if answer.device_hours is not None:
+        what = "GPU" if answer.question.device.kind == "gpu" else "device"
+        yield f"{with_spread(answer, 'device_hours', 'ratio', f' {what} hours')}."
 
 
 def _busy(answer: Forecast) -> str:

@@ -16,6 +16,15 @@ def settings_of(forecasts: Sequence[Forecast]) -> str:
     return ", ".join(part for part in first if all(part in other for other in others))
 
 
+def settings_of_run(question: Question) -> list[str]:
+    """Those that its memory depends on."""
+    settings = question.run_settings
+    parts = [settings.precision, question.update_name, *settings.extras]
+    if question.n_devices > 1:
+        parts.append(f"{question.strategy.name} on {show_things(question.n_devices, 'device')}")
+    return parts
+
+
 def _settings(forecast: Forecast) -> list[str]:
     question = forecast.question
     settings = question.run_settings

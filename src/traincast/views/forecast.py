@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from traincast.forecasting.forecast import Forecast, complete
 from traincast.report.document import Document
@@ -11,6 +12,10 @@ from traincast.units import show_bytes, show_duration
 from traincast.views.answer_rows import bound_table, energy_rows, target_rows
 from traincast.views.forecast_parts import phases_chart, run_note, settings_of, warnings_of
 from traincast.views.verdicts import bound_words, fit_of, with_spread
+from traincast.views.ways_out import ways_sentence, ways_table
+
+if TYPE_CHECKING:
+    from traincast.planning.ways_out import WayOut
 
 # How the numbers of a forecast read, in the order in which people ask for them.
 _ROWS: dict[str, tuple[str, Show]] = {
@@ -56,16 +61,30 @@ def _one(answer: Forecast, *, has_charts: bool) -> Document:
     rows = (*_number_rows(answer), *energy_rows(answer), *target_rows(answer))
     verdict, warnings, notes = _verdict(answer), warnings_of([answer]), (_busy(answer), *run_note([answer]))
     bounds = bound_table(answer.bound_s)
+    ways = _ways_out(answer)
     return Document(
         title=f"{where}, batch {answer.batch_size:,}",
         subtitle=subtitle,
         verdict=verdict,
         warnings=warnings,
-        notes=notes,
+        notes=(*ways_sentence(ways), *notes),
         assumptions=answer.assumptions,
-        tables=(Table(title="Forecast", columns=columns_of("what:, expected, p10, p90"), rows=rows), bounds),
+        tables=(
+            Table(title="Forecast", columns=columns_of("what:, expected, p10, p90"), rows=rows),
+            *ways_table(ways),
+            bounds,
+        ),
         charts=(phases_chart([answer], ["step"], title=f"One step of {where}"),) if has_charts else (),
     )
+
+
+def _ways_out(answer: Forecast) -> tuple[WayOut, ...]:
+    """Asked only where it does not fit: they are forecasts of their own."""
+    if answer.fits:
+        return ()
+    from traincast.planning.ways_out import ways_out
+
+    return ways_out(answer)
 
 
 def _number_rows(answer: Forecast) -> Iterator[Row]:

@@ -40,7 +40,7 @@ OWN = {
     "forecast": {"--fail-over", "--compare", "--against"},
     "watch": {"--once"},
     "transfer": {"--predict"},
-    "memory": {"--counts"},
+    "memory": {"--counts", "--largest", "--smallest-gpu", "--strategy"},
     "explain": {"--layer-sum"},
 }
 WITHOUT = {"transfer": {"--size", "--by"}}  # --predict has both

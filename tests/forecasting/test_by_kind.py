@@ -5,7 +5,7 @@ import pytest
 
 import traincast as tc
 from traincast.forecasting.by_kind import predicted_by_kind
-from traincast.forecasting.device_times import device_times
+from traincast.forecasting.device_times import device_times, op_shares
 from traincast.planning.op_groups import op_groups
 from traincast.trace.flop import op_flop
 from traincast.trace.graph import Phase
@@ -30,10 +30,11 @@ def op_by_op(question):
     known = device_times(question, micro)
     graph, times = known.graph, known.times
     flop, moved = op_flop(graph, micro)[0], op_bytes(graph, micro)[0]
+    shares = op_shares(known, question)
     for op, kind in enumerate(op_kinds(graph)):
         if kind not in (OpKind.VIEW, OpKind.ALLOCATION):
             phase = Phase(int(graph.op_phase[op]))
-            n_times = question.stage_fraction * (1 if phase == Phase.OPTIMIZER else question.accumulation_steps)
+            n_times = shares[op]
             columns = (times.seconds[0, op], times.compute_s[0, op], flop[op], moved[op])
             told = OpKind.OPTIMIZER if phase == Phase.OPTIMIZER else kind
             yield phase.name.lower(), told.value, n_times * np.array(columns)

@@ -46,7 +46,9 @@ def test_a_pipeline_waits_for_its_stages():
     found = tc.forecast("gpt2", "4xA100-SXM4-80GB", 8, pipeline_parallel=4, accumulation_steps=4, optimizer="adamw")
     shares = found.bound_s
     assert sum(shares.values()) == pytest.approx(found.step_s)
-    assert shares["pipeline"] == pytest.approx((found.forward_s + found.loss_s + found.backward_s) * 3 / 7)
+    passes_s = found.forward_s + found.loss_s + found.backward_s
+    assert shares["pipeline"] == pytest.approx(found.bubble_s)
+    assert 0.2 * passes_s < shares["pipeline"] < 3 / 7 * passes_s  # three stages are done before the one with the head
 
 
 def test_the_way_to_a_target_is_epochs_of_the_log_at_the_pace_of_the_forecast(log):

@@ -13,7 +13,7 @@ from traincast.hardware.catalog import find_device
 from traincast.hardware.host import find_host
 from traincast.kernels.predictor import Traincast
 from traincast.kernels.timeline import step_timeline
-from traincast.scaling.blocks import activation_bytes, attention_outputs, is_divided_op, is_residual
+from traincast.scaling.blocks import activation_bytes, attention_outputs, is_divided_op, is_head_op, is_residual
 from traincast.scaling.collectives import Wire
 from traincast.scaling.groups import context_network, first_of, one_of_each, replica_network
 from traincast.scaling.hierarchy import Network
@@ -247,6 +247,63 @@ def test_pieces_are_sent_more_often():
     gradients = once.bytes_sent - 4 * 2 * N_BYTES
     assert thrice.bytes_sent - gradients == pytest.approx(3 * 4 * 2 * N_BYTES)
     assert thrice.bubble_s == pytest.approx(once.bubble_s / 3)
+
+
+def test_pieces_compute_while_others_are_sent():
+    split = ModelSplit(pipeline=4, schedule=find_schedule("interleaved:3"))
+    hidden = run(split, network(4), n_micro_steps=4)
+    assert hidden.exposed_s == pytest.approx(0.0)
+    assert (hidden.communication_s > 0).all()
+    slow = run(split, network(4, gb_per_s=0.01), n_micro_steps=4)
+    sends_s = slow.communication_s / 4
+    slot_s = (slow.forward_s + slow.loss_s + slow.backward_s) / split.n_slots(4)
+    assert slow.exposed_s == pytest.approx(split.n_slots(4) * (sends_s - slot_s))
+
+
+def test_beside_products_the_last_part_of_a_scatter_sticks_out():
+    """Half of what two devices exchange is scattered, and each has half of that again left when its product ends."""
+    split, net = ModelSplit(tensor=2, overlaps=True), network(2)
+    found = run(split, net)
+    assert found.communication_s == pytest.approx(run(replace(split, overlaps=False), net).communication_s)
+    assert found.exposed_s == pytest.approx(found.communication_s / 4)
+
+
+@pytest.mark.parametrize("graph", [GPT2, fuse(GPT2)], ids=["eager", "compiled"])
+def test_the_head_is_three_products_and_the_loss(graph):
+    is_head = is_head_op(graph, GPT2)
+    kinds = np.array(op_kinds(graph))
+    assert (is_head & (kinds == OpKind.GEMM)).sum() == 3
+    assert is_head[graph.op_phase == Phase.LOSS].all()
+    assert not is_head[graph.op_phase == Phase.OPTIMIZER].any()
+
+
+def test_the_last_of_uneven_stages_has_fewer_blocks():
+    """On 16 stages at most eight blocks, and seven beside a head of a block's size; on 6 stages 21 and the head."""
+    assert ModelSplit(pipeline=16).slowest_stage(126, 1 / 127) == pytest.approx(8 / 127)
+    assert ModelSplit(pipeline=6).slowest_stage(126, 1 / 127) == pytest.approx(22 / 127)
+
+
+def test_weights_gathered_ahead_wait_for_the_first_unit_alone():
+    step, net, zero1 = stage(WHOLE), network(8), find_strategy("zero1")
+    after = parallel_step(zero1, step, net)
+    ahead = parallel_step(zero1, replace(step, gathers_ahead=True), net)
+    assert (ahead.exposed_s < after.exposed_s).all()
+    assert ahead.communication_s == pytest.approx(after.communication_s)
+
+
+def test_only_passes_wait_for_the_stage_with_the_head():
+    whole = stage(WHOLE).timeline
+    last = stage_timeline(whole, 0.25, passes_fraction=0.5)
+    assert last.forward_s == pytest.approx(whole.forward_s / 2)
+    assert last.optimizer_s == pytest.approx(whole.optimizer_s / 4)
+
+
+def test_a_pipeline_fills_and_drains_at_the_pace_of_the_other_stages():
+    """Four passes of the last stage, and three of stages that take half as long."""
+    split = ModelSplit(pipeline=4)
+    step = replace(stage(split, n_micro_steps=4), usual_stage=0.5)
+    found = model_parallel(split, step, GPT2, network(4))
+    assert found.forward_s == pytest.approx(step.timeline.forward_s * (4 + 3 / 2) / 4)
 
 
 def test_a_ring_sends_its_keys_and_values_to_three_others_and_backward_twice_as_much_beside_them():

@@ -12,6 +12,7 @@ from traincast.forecasting.question import Question
 from traincast.forecasting.spread import step_log_sd
 from traincast.kernels.method import OpTimes
 from traincast.kernels.timeline import StepTimeline, step_timeline
+from traincast.scaling.blocks import attention_outputs, is_head_op
 from traincast.scaling.local_step import LocalStep
 from traincast.scaling.model_parallel import divided_times, model_parallel, stage_timeline
 from traincast.scaling.split import WHOLE
@@ -36,7 +37,7 @@ def device_times(question: Question, micro_batch_sizes: Ints) -> DeviceTimes:
     method, host, graph = question.timed_method, question.timed_host, question.timed_graph
     sizes = micro_batch_sizes if len(micro_batch_sizes) == 1 else np.unique(micro_batch_sizes)
     times = method.op_times(graph, question.device, sizes, precision=question.settings.precision)
-    if question.tensor_parallel > 1:
+    if question.split.tensor * question.split.context > 1:
         times = divided_times(times, graph, question.graph, question.split)
     timeline = step_timeline(
         graph,
@@ -57,7 +58,8 @@ def steps_at(known: DeviceTimes, question: Question, batch_sizes: Ints) -> Devic
     """Steps of a question that differs from the one timed in nothing but its place, strategy and batch size."""
     split, held_fraction = question.split, question.held_fraction
     micro = micro_batches(question, batch_sizes)
-    timeline = stage_timeline(_at(known, micro), question.stage_fraction)
+    slowest, usual = _stages(known, question)
+    timeline = stage_timeline(_at(known, micro), question.stage_fraction, passes_fraction=slowest)
     step = LocalStep(
         graph=known.graph,
         timeline=timeline,
@@ -67,6 +69,8 @@ def steps_at(known: DeviceTimes, question: Question, batch_sizes: Ints) -> Devic
         can_overlap=question.device.kind != "cpu",
         held_fraction=held_fraction,
         attention_s=_attention_s(known, micro) if split.context > 1 else 0.0,
+        usual_stage=usual / slowest,
+        gathers_ahead=question.has_transformer_engine,
     )
     if question.cluster is None:
         parallel = alone(step)
@@ -106,8 +110,22 @@ def op_shares(known: DeviceTimes, question: Question) -> Floats:
     """How often one device does each op of a step: as often as there are passes, or less where it has a share."""
     parallel = steps_at(known, question, np.array([question.batch_size])).parallel
     is_update = known.graph.op_phase == Phase.OPTIMIZER
-    shares: Floats = np.where(is_update, parallel.update_fraction, float(question.accumulation_steps))
-    return question.stage_fraction * shares
+    of_update = question.stage_fraction * parallel.update_fraction
+    shares: Floats = np.where(is_update, of_update, question.accumulation_steps * _stages(known, question)[0])
+    return shares
+
+
+def _stages(known: DeviceTimes, question: Question) -> tuple[float, float]:
+    """What the slowest stage of a pipeline does of a pass, and what the others do: the last has head and loss."""
+    if question.pipeline_parallel == 1:
+        return 1.0, 1.0
+    seconds = known.times.seconds[-1]
+    is_pass = known.graph.op_phase != Phase.OPTIMIZER
+    passes_s = float(seconds[is_pass].sum())
+    head_s = float(seconds[is_pass & is_head_op(known.graph, question.graph)].sum())
+    head = head_s / passes_s if passes_s > 0.0 else 0.0
+    n_blocks = len(attention_outputs(question.graph))
+    return question.split.slowest_stage(n_blocks, head), question.stage_fraction * (1.0 - head)
 
 
 def _attention_s(known: DeviceTimes, micro_batch_sizes: Ints) -> Floats:

@@ -22,6 +22,7 @@ from traincast.scaling.split import ModelSplit, check_devices, check_kind, check
 from traincast.scaling.strategy import DDP, Strategy
 from traincast.trace.check import check_batch_size
 from traincast.trace.graph import Graph
+from traincast.trace.kinds import OpKind, op_kinds
 from traincast.trace.lowering.lower import lower
 from traincast.trace.rewrite.training import as_trained
 from traincast.trace.settings import COMPILE_MODES, Settings, check_choice
@@ -151,7 +152,13 @@ class Question:
             context=self.context_parallel,
             context_kind=check_kind(self.context_kind),
             schedule=find_schedule(self.pipeline_schedule),
+            overlaps=self.has_transformer_engine,
         )
+
+    @property
+    def has_transformer_engine(self) -> bool:
+        """Megatron runs its layers where attention is fused; before, it wrote attention out."""
+        return self.settings.stack == "megatron" and OpKind.ATTENTION in op_kinds(self.graph)
 
     @property
     def stage_fraction(self) -> float:
@@ -250,7 +257,12 @@ class Question:
 
     @cached_property
     def timed_method(self) -> Method:
-        """Compiled images may lie in another layout than those of the user: the compiler turns them on GPUs."""
+        """Compiled images may lie in another layout than those of the user: the compiler turns them on GPUs.
+
+        Transformer Engine, which Megatron calls, takes the attention kernels of the vendor for each generation.
+        """
+        if isinstance(self.method, Traincast) and self.settings.stack == "megatron" and self.device.kind == "gpu":
+            return replace(self.method, attention="tuned")
         may_be_turned = self.layout == "nchw" and self.compiled and self.device.kind != "cpu"
         if not (may_be_turned and isinstance(self.method, Traincast)):
             return self.method

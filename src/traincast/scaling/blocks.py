@@ -81,6 +81,32 @@ def is_divided_op(graph: Graph, residual: Flags) -> Flags:
     return is_product | ~(is_norm | is_residual)
 
 
+def is_head_op(graph: Graph, blocks_graph: Graph) -> Flags:
+    """The loss, and what reads or writes a tensor of the size of the logits: the product that makes them, and those of
+    its gradients. What the loss reads is seen in `blocks_graph`, before ops were joined.
+    """
+    as_logits = _has_size_of_logits(blocks_graph)
+    touches = np.zeros(graph.n_ops, dtype=bool)
+    for tensors in (graph.op_inputs, graph.op_outputs):
+        touches[np.repeat(np.arange(graph.n_ops), tensors.lengths)[as_logits[tensors.values]]] = True
+    flags: Flags = (graph.op_phase == Phase.LOSS) | touches & (graph.op_phase != Phase.OPTIMIZER)
+    return flags
+
+
+@once_per_structure
+def _has_size_of_logits(graph: Graph) -> Flags:
+    """Tensors as large as the largest that forward makes and the loss reads, at every batch size."""
+    sizes, phase = graph.numel(_PROBES), graph.op_phase
+    made = graph.op_outputs.values[np.repeat(phase, graph.op_outputs.lengths) == Phase.FORWARD]
+    read = graph.op_inputs.values[np.repeat(phase, graph.op_inputs.lengths) == Phase.LOSS]
+    passed = np.intersect1d(made, read)
+    if not len(passed):
+        return np.zeros(sizes.shape[1], dtype=bool)
+    logits = passed[sizes[0, passed].argmax()]
+    flags: Flags = (sizes == sizes[:, [logits]]).all(axis=0)
+    return flags
+
+
 def is_residual(graph: Graph, blocks: Ints) -> Flags:
     """Tensors as large as the residual stream at some block, at every batch size."""
     sizes = graph.numel(_PROBES)

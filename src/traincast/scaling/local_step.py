@@ -26,6 +26,8 @@ class LocalStep:
     can_overlap: bool = True  # what reduces gradients does not take the compute of backward away
     held_fraction: float = 1.0  # of the model's weights that the device has; below 1 where several share a replica
     attention_s: Floats | float = 0.0  # of one pass, in which context parallelism hides what it sends
+    usual_stage: float = 1.0  # a pass of a stage without the head, in parts of the slowest one's
+    gathers_ahead: bool = False  # new weights are gathered while the next forward pass runs (Megatron-Core)
 
     @property
     def gradients(self) -> Gradients:

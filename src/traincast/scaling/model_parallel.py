@@ -81,12 +81,26 @@ def divided_times(times: OpTimes, graph: Graph, blocks_graph: Graph, split: Mode
     return replace(times, seconds=times.seconds * share, compute_s=times.compute_s * share)
 
 
-def stage_timeline(timeline: StepTimeline, fraction: float) -> StepTimeline:
-    """The step of the fullest stage, without the bubble: its share of both timelines, host and device."""
-    if fraction == 1.0:
+_OF_UPDATE = ("optimizer_s", "update_device_s", "update_compute_s")
+
+
+def stage_timeline(timeline: StepTimeline, fraction: float, *, passes_fraction: float | None = None) -> StepTimeline:
+    """The step of one stage, without the bubble: `fraction` of the update, and of the passes where no other is named.
+
+    The last stage does more of a pass than its share of the blocks: it has the head.
+    """
+    of_passes = fraction if passes_fraction is None else passes_fraction
+    if fraction == of_passes == 1.0:
         return timeline
     names = [field.name for field in fields(timeline) if field.name != "op_log_sd"]  # a share, whatever the length
-    return replace(timeline, **{name: fraction * getattr(timeline, name) for name in names})
+    share = {name: fraction if name in _OF_UPDATE else of_passes for name in names}
+    stage = replace(timeline, **{name: share[name] * getattr(timeline, name) for name in names})
+    less = fraction - of_passes  # of the update, which is a part of the device's time
+    return replace(
+        stage,
+        device_s=stage.device_s + less * timeline.update_device_s,
+        compute_s=stage.compute_s + less * timeline.update_compute_s,
+    )
 
 
 def model_parallel(
@@ -102,10 +116,11 @@ def model_parallel(
     reduced = data_parallel(step, replica_network(network, split))
     sizes = activation_bytes(blocks_graph, step.batch_sizes) / split.context
     n_passes = 2 if (step.graph.op_phase == Phase.BACKWARD).any() else 1
-    own = _sums(split, sizes, network, n_passes) + _sends(split, sizes, network, n_passes)
+    slot_s = (reduced.forward_s + reduced.loss_s + reduced.backward_s) / step.n_micro_steps
+    own = _sums(split, sizes, network, n_passes, slot_s) + _sends(split, sizes, network, n_passes, slot_s)
     own += _contexts(split, step, blocks_graph, network, n_passes)
     m, n_slots = step.n_micro_steps, split.n_slots(step.n_micro_steps)
-    idle = n_slots / m
+    idle = 1.0 + (n_slots / m - 1.0) * step.usual_stage
     parallel = replace(
         reduced,
         bubble_s=(reduced.forward_s + reduced.loss_s + reduced.backward_s) * (idle - 1),
@@ -120,8 +135,11 @@ def model_parallel(
     return replace(parallel, exposed_s=parallel.exposed_s + waited_s)
 
 
-def _sums(split: ModelSplit, sizes: Floats, network: Network, n_passes: int) -> Traffic:
-    """The activations that a tensor-parallel group adds up."""
+def _sums(split: ModelSplit, sizes: Floats, network: Network, n_passes: int, slot_s: Floats) -> Traffic:
+    """The activations that a tensor-parallel group adds up.
+
+    Beside products, a gather hides behind the part that the device has, and of a scatter the last part sticks out.
+    """
     if split.tensor == 1:
         return _no_traffic(sizes)
     group = tensor_network(network, split)
@@ -131,15 +149,19 @@ def _sums(split: ModelSplit, sizes: Floats, network: Network, n_passes: int) -> 
         else (all_reduce(sizes, group, "nccl"),)
     )
     times = n_passes * SUMS_A_PASS * split.stage_fraction(sizes.shape[1])
-    seconds = times * sum((part.seconds + CALL_S).sum(axis=1) for part in parts)
-    return Traffic(seconds, seconds, times * sum(part.inside.bytes_sent.sum(axis=1) for part in parts))
+    each_s = [times * (part.seconds + CALL_S).sum(axis=1) for part in parts]
+    seconds, exposed_s = sum(each_s), sum(each_s)
+    if split.overlaps and split.sequence:
+        exposed_s = each_s[0] / split.tensor + np.maximum(seconds - slot_s, 0.0)
+    return Traffic(exposed_s, seconds, times * sum(part.inside.bytes_sent.sum(axis=1) for part in parts))
 
 
-def _sends(split: ModelSplit, sizes: Floats, network: Network, n_passes: int) -> Traffic:
+def _sends(split: ModelSplit, sizes: Floats, network: Network, n_passes: int, slot_s: Floats) -> Traffic:
     """Activations on their way to the next stage, and gradients back, for every piece of the model that a stage has.
 
     All stages send at once, so the slowest way counts: between nodes wherever a replica does not fit into one. With
-    sequence parallelism each device of a tensor-parallel group sends its own part.
+    sequence parallelism each device of a tensor-parallel group sends its own part. With several pieces on a stage, what
+    one sends goes while another computes (`overlap_p2p_comm` of Megatron-Core, which is on for this schedule alone).
     """
     if split.pipeline == 1:
         return _no_traffic(sizes)
@@ -152,7 +174,9 @@ def _sends(split: ModelSplit, sizes: Floats, network: Network, n_passes: int) ->
         )
     cost = collectives.send(part, port)
     times = n_passes * split.schedule.n_pieces
-    return Traffic(times * (cost.seconds + CALL_S), times * (cost.seconds + CALL_S), times * cost.bytes_sent)
+    seconds = times * (cost.seconds + CALL_S)
+    exposed_s = np.maximum(seconds - slot_s, 0.0) if split.schedule.n_pieces > 1 else seconds
+    return Traffic(exposed_s, seconds, times * cost.bytes_sent)
 
 
 def _senders(split: ModelSplit, network: Network) -> int:

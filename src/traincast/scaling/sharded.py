@@ -39,7 +39,8 @@ def sharded(step: LocalStep, network: Network, *, stage: int, n_shards: int = 0)
         copies_bytes = _sent(copies)
     if stage < 3:
         hidden = overlap(step, units, scatter_s)
-        exposed_s, busy_s = hidden.exposed_s + gather_s.sum(), hidden.communication_s + gather_s.sum()
+        exposed_s = hidden.exposed_s + _exposed_gathers_s(step, gather_s)
+        busy_s = hidden.communication_s + gather_s.sum()
         n_gathers = 1
     else:
         exposed_s, busy_s = _fully_sharded(step, scatter_s, gather_s)
@@ -53,6 +54,14 @@ def sharded(step: LocalStep, network: Network, *, stage: int, n_shards: int = 0)
         communication_s=busy_s,
         bytes_sent=np.full(len(step.batch_sizes), sent),
     )
+
+
+def _exposed_gathers_s(step: LocalStep, gather_s: Floats) -> Floats:
+    """Of the new weights, after the update or beside the first forward pass, which waits for the first unit alone."""
+    if not step.gathers_ahead:
+        return np.full(len(step.batch_sizes), gather_s.sum())
+    forward_s = step.timeline.forward_s / step.n_micro_steps
+    return gather_s[-1] + np.maximum(gather_s[:-1].sum() - forward_s, 0.0)
 
 
 def _fully_sharded(step: LocalStep, scatter_s: Floats, gather_s: Floats) -> tuple[Floats, Floats]:

@@ -67,7 +67,8 @@ class ModelSplit:
     """How many devices share a replica: `tensor` those of each block, `pipeline` stages, `context` each sequence.
 
     With `sequence`, what tensor parallelism leaves whole (norms, dropout, additions) is divided by positions
-    (Korthikanti et al., 2022), as Megatron-LM and PyTorch's own plans do today.
+    (Korthikanti et al., 2022), as Megatron-LM and PyTorch's own plans do today. With `overlaps`, what they exchange
+    goes beside the products that read or write it, one part for each device (Transformer Engine's user buffers).
     """
 
     tensor: int = 1
@@ -76,6 +77,7 @@ class ModelSplit:
     context_kind: ContextKind = "ring"
     schedule: Schedule = Schedule()
     sequence: bool = True
+    overlaps: bool = False
 
     @property
     def n_devices(self) -> int:
@@ -90,8 +92,14 @@ class ModelSplit:
         return self.schedule.idle_slots(self.pipeline) / self.n_slots(n_micro_batches)
 
     def stage_fraction(self, n_blocks: int) -> float:
-        """What the fullest stage has of the blocks; embedding and head are taken to be spread like them."""
+        """What the fullest stage has of the blocks."""
         return -(-n_blocks // self.pipeline) / n_blocks if self.pipeline > 1 else 1.0
+
+    def slowest_stage(self, n_blocks: int, head: float) -> float:
+        """What it does of a pass of which the head is a part. Where stages are uneven, the last has fewer blocks."""
+        fullest = self.stage_fraction(n_blocks) * (1.0 - head)
+        last = (n_blocks // self.pipeline) / n_blocks * (1.0 - head) + head
+        return max(fullest, last)
 
 
 WHOLE = ModelSplit()

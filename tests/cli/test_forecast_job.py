@@ -259,7 +259,7 @@ def test_what_a_commit_cannot_forecast_is_told(capsys, job, tmp_path):
     git(tmp_path, "commit", "-qm", "one")
     job.write_text(JOB)
     err = refused(capsys, job, "--against", "HEAD")
-    assert "At 'HEAD' there is no forecast: No model named 'mnist_cmm'" in err
+    assert f"At 'HEAD' there is no forecast: Job file '{job}': No model named 'mnist_cmm'" in err
 
 
 @pytest.mark.parametrize(

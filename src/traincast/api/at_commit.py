@@ -37,12 +37,14 @@ def forecast_at(ref: str, job: str | Path, arguments: Sequence[str] = ()) -> dic
         if not then.is_file():
             raise InputError(f"'{job}' did not exist at '{ref}': there is no forecast to compare with.")
         here = Path.cwd().resolve()
-        if Path(job).is_absolute() or not here.is_relative_to(top):
-            printed = _forecast(then, then.parent, ref, arguments)
-        else:
-            below = Path(folder) / here.relative_to(top)
+        named, below = then, then.parent
+        if not Path(job).is_absolute() and here.is_relative_to(top):
+            named, below = Path(job), Path(folder) / here.relative_to(top)
             below.mkdir(parents=True, exist_ok=True)
-            printed = _forecast(Path(job), below, ref, arguments)
+        try:
+            printed = _forecast(named, below, ref, arguments)
+        except InputError as error:
+            raise InputError(str(error).replace(folder, str(top))) from None
     return _read(printed.replace(folder, str(top)), ref)  # a file has the name that it has today
 
 

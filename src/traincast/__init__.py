@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from traincast.api.calibrating import Calibration, calibrate
     from traincast.api.converging import at_batch, converge, fit_curve
     from traincast.api.explaining import explain
+    from traincast.api.fitting import largest_that_fits, smallest_gpu
     from traincast.api.forecasts import forecast, scale
     from traincast.api.logs import read_log
     from traincast.api.measuring import measure, measure_epoch
@@ -39,6 +40,7 @@ _HOME = {
     "explain": "traincast.api.explaining",
     "fit_curve": "traincast.api.converging",
     "forecast": "traincast.api.forecasts",
+    "largest_that_fits": "traincast.api.fitting",
     "layers": "traincast.api.models",
     "load_model": "traincast.api.models",
     "measure": "traincast.api.measuring",
@@ -47,6 +49,7 @@ _HOME = {
     "read_log": "traincast.api.logs",
     "scale": "traincast.api.forecasts",
     "simulate": "traincast.api.simulating",
+    "smallest_gpu": "traincast.api.fitting",
     "transfer": "traincast.api.size_transfer",
     "Calibration": "traincast.api.calibrating",
     "Forecast": "traincast.forecasting.forecast",
@@ -75,6 +78,7 @@ __all__ = [
     "explain",
     "fit_curve",
     "forecast",
+    "largest_that_fits",
     "layers",
     "load_model",
     "measure",
@@ -83,6 +87,7 @@ __all__ = [
     "read_log",
     "scale",
     "simulate",
+    "smallest_gpu",
     "transfer",
 ]
 

@@ -133,6 +133,12 @@ def shown_or_never(value: float, show: Callable[[float], str]) -> str:
     return "never" if math.isinf(value) else show(value)
 
 
+def show_tokens(n: int) -> str:
+    """As those who train language models say it, with B for a billion: 3e11 reads '300 B tokens'."""
+    size, prefix = count_unit(n)
+    return f"{_digits(n / size)} {prefix.replace('G', 'B')} tokens" if prefix else show_things(n, "token")
+
+
 def show_usd(value: float) -> str:
     """Cents, and parts of a cent only where there is nothing else: '$12.34', '$0.0021'."""
     sign, amount = ("-" if value < 0 else ""), abs(value)

@@ -213,6 +213,18 @@ FLAGS = {
     "devices": {"--vendor", "--arch", "--min-memory", "--machines", "--devices"} | OUTPUT_FLAGS,
 }
 
+TRAINED_AS = {"--adapter", "--clip-gradients", "--master-weights", "--recompute", "--stack"}
+RUN_AS = {"--compile-mode", "--mode", "--weights"}
+FLAGS["forecast"] |= TRAINED_AS | RUN_AS | {"--context-parallel", "--context-kind", "--pipeline-schedule"}
+FLAGS["scale"] |= TRAINED_AS | RUN_AS
+FLAGS["plan"] |= TRAINED_AS | RUN_AS | {"--on"}
+FLAGS["explain"] |= TRAINED_AS | RUN_AS | {"--layer-sum"}
+FLAGS["memory"] |= TRAINED_AS | {"--counts"}
+FLAGS["calibrate"] |= {"--ppp"}
+FLAGS["converge"] |= {"--export", "--fits"}
+FLAGS["records"] |= {"--spread"}
+FLAGS["course"] = OUTPUT_FLAGS | {"--out"}
+
 
 def test_every_command_has_just_these_flags():
     commands = typer.main.get_command(make_app()).commands

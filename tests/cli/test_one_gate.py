@@ -57,7 +57,7 @@ def test_an_odd_word_on_the_command_line_is_one_short_sentence(line, capsys):
     [
         ("batch = [64, 64]", None),
         (f"batch = {DIGITS}", "Job file 'job.toml' is not TOML: it has a whole number of thousands of digits."),
-        ('batch = 64\nprecision = "\\u0000"', "--precision cannot be '\\x00': give text without null characters"),
+        ('batch = 64\nprecision = "\\u0000"', ": precision cannot be '\\x00': give text without null characters"),
         (f'batch = 64\noptimizer = "{LONG}"', "optimizer cannot be 'mmm"),
         ("batch = 64\naccumulate = 1e-320", "training.accumulate cannot be"),
     ],

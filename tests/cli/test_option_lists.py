@@ -40,7 +40,7 @@ OWN = {
     "forecast": {"--fail-over", "--compare", "--against"},
     "watch": {"--once"},
     "transfer": {"--predict"},
-    "memory": {"--counts"},
+    "memory": {"--counts", "--largest", "--smallest-gpu", "--strategy"},
     "explain": {"--layer-sum"},
 }
 WITHOUT = {"transfer": {"--size", "--by"}}  # --predict has both
@@ -175,6 +175,7 @@ def test_python_shows_every_option_by_itself():
 def test_explain_asks_of_a_step_what_forecast_asks():
     """What is about the run as a whole is not its question; models over several devices are not taken apart."""
     of_the_run = {"n_samples", "n_epochs", "n_tokens", "price_usd_per_hour", "tensor_parallel", "pipeline_parallel"}
+    of_the_run |= {"context_parallel", "context_kind", "pipeline_schedule"}
     beside = {"region", "grid_g_per_kwh", "pue", "curve", "target", "metric"}
     asked, known = ({one.name for one in declared(question)} for question in (explain, tc.forecast))
     assert asked - {"measured"} == known - of_the_run - beside

@@ -45,7 +45,7 @@ def test_the_answer_has_what_to_rent_the_front_and_the_day_of_the_prices(capsys)
         "no other plan is both faster and cheaper",
         "Rent ",
         "2026-08-03",
-        "No batch was given",
+        "No batch size was given",
     ):
         assert words in out
     assert "\nnearest " not in out

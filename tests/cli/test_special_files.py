@@ -29,5 +29,5 @@ def test_what_is_no_file_is_not_read(tmp_path, monkeypatch, capsys, arguments, k
             (tmp_path / name).symlink_to("/dev/full")
     assert run(arguments) == 2
     told = capsys.readouterr().err
-    assert f"it is a {kind}, and should be a file." in told
+    assert f"it is a {kind}, not a file." in told
     assert told.count("\n") == 1

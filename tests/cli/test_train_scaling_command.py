@@ -83,7 +83,7 @@ def test_the_three_tables_come_in_both_definitions(capsys):
     assert rates == [["16", "2", "1.91 MiB", *shares]]
     assert "2 devices with 32 samples each: Out of memory (out of memory)." in out
     told = out.split("Predicted and measured")[1]
-    assert told.count("This machine was not calibrated") == 4  # a row for each run, none of dashes alone
+    assert told.count("This machine has not been calibrated") == 4  # a row for each run, none of dashes alone
 
 
 def test_a_named_link_takes_the_place_of_the_measured_one(capsys):
@@ -114,7 +114,7 @@ def test_only_the_forecast_runs_nothing_and_takes_any_device(capsys, tmp_path):
     assert run([*line, "--image-side", "8", "--out", "new"]) == 0
     out = capsys.readouterr().out
     assert "Scaling of cifar_resnet20 on T4: 9 runs" in out
-    assert "Reading images is not in the forecast" in out
+    assert "Reading images is not included in the forecast" in out
     assert not (tmp_path / "new").exists()
 
 

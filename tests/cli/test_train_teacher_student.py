@@ -12,7 +12,7 @@ from traincast.errors import InputError
 from traincast.options.typed import SHARE
 
 torch.set_num_threads(1)
-SMALL = ["--data", "shapes", "--image-side", "16", "--epochs", "1", "--batch", "16"]
+SMALL = ["--data", "pictures", "--image-side", "16", "--epochs", "1", "--batch", "16"]
 TAUGHT = ["teacher-student", *SMALL, "--teacher", "cifar_resnet20", "--labeled", "20%", "--k", "5", "--p", "1"]
 WEAK = ["weak", *SMALL, "--clean", "20%", "--noise", "50%", "--imbalance", "2"]
 
@@ -24,12 +24,12 @@ def uncalibrated(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def shapes(tmp_path):
+def pictures(tmp_path):
     """A folder of images by class: grey levels with noise on them."""
     random = np.random.default_rng(0)
     for part, n_each in (("train", 20), ("val", 6)):
         for level, name in ((60, "dark"), (190, "light")):
-            folder = tmp_path / "shapes" / part / name
+            folder = tmp_path / "pictures" / part / name
             folder.mkdir(parents=True)
             for number in range(n_each):
                 pixels = random.normal(level, 30, (16, 16, 3)).clip(0, 255).astype(np.uint8)
@@ -41,7 +41,7 @@ def told(capsys, *arguments, code=0):
     return capsys.readouterr()
 
 
-@pytest.mark.usefixtures("shapes")
+@pytest.mark.usefixtures("pictures")
 def test_a_teacher_and_its_student_from_forecast_to_comparison(capsys, tmp_path):
     page = tmp_path / "page.html"
     out = told(capsys, *TAUGHT, "--seeds", "2", "--html", str(page)).out
@@ -49,13 +49,13 @@ def test_a_teacher_and_its_student_from_forecast_to_comparison(capsys, tmp_path)
     for words in ("8 labels (20.0 %)", "student alone", "Students, by P and K", "over the teacher", "over 2 seeds"):
         assert words in out
     assert "Test accuracy against images selected a class" in page.read_text()
-    assert (tmp_path / "runs" / "teacher-student-cifar_resnet20-cifar_resnet20-shapes" / "seed-1" / "k5-p1").is_dir()
+    assert (tmp_path / "runs" / "teacher-student-cifar_resnet20-cifar_resnet20-pictures" / "seed-1" / "k5-p1").is_dir()
     answer = json.loads(told(capsys, *TAUGHT, "--seeds", "2", "--json").out)  # it had ended: nothing is trained
     assert [stage["name"] for stage in answer["forecast"]["stages"]] == list(answer["result"]["stage_seconds"])
     assert [len(seed["students"]) for seed in answer["result"]["seeds"]] == [1, 1]
 
 
-@pytest.mark.usefixtures("shapes")
+@pytest.mark.usefixtures("pictures")
 def test_noisy_tags_from_forecast_to_comparison(capsys, tmp_path):
     page = tmp_path / "page.html"
     answer = json.loads(told(capsys, *WEAK, "--seeds", "2", "--on", "T4", "--json", "--html", str(page)).out)

@@ -104,7 +104,10 @@ def test_a_page_has_every_chart(table, tmp_path, capsys):
             "needs the steps per epoch: give them",
         ),
         (("--predict", "depth=44", *LENGTH, "--workers", "0"), "--workers '0' is not a list of whole numbers"),
-        (("--predict", "depth=44", *LENGTH, "--workers", "1", "--optimus", "paper-sync"), "give --batch"),
+        (
+            ("--predict", "depth=44", *LENGTH, "--workers", "1", "--optimus", "paper-sync"),
+            "paper-sync needs the global batch size",
+        ),
         (("--predict", "depth=44", *LENGTH, "--rows", "val"), "has no rows of split 'val'"),
     ],
 )

@@ -418,7 +418,7 @@ def test_a_rule_on_the_time_left_needs_a_length_that_somebody_says(log, capsys, 
     grow()
     for how in (["--strict"], ["--once"]):
         err = told(capsys, log, *how, "--stop-if", "eta_s > 10", code=2).err
-        assert f"The rule 'eta_s > 10' needs the length of the run, and '{log}' does not say it" in err
+        assert f"The rule 'eta_s > 10' needs the length of the run, and '{log}' does not give it" in err
 
 
 def test_a_rule_on_time_waits_for_a_clock(tmp_path, capsys, grow):
@@ -433,7 +433,7 @@ def test_it_goes_on_as_other_runs_went(log, tmp_path, capsys):
     other = write(tmp_path / "whole.csv", rows(10, 1000))
     found = told(capsys, log, "--once", "--json", "--like", other, "--total-steps", 1000)
     assert json.loads(found.out)["end"]["p50"] == pytest.approx(1.4, rel=0.02)
-    assert "is the run that is asked about" in told(capsys, log, "--once", "--like", log, code=2).err
+    assert "is the run to forecast" in told(capsys, log, "--once", "--like", log, code=2).err
 
 
 def test_an_accuracy_that_is_not_logged_is_told_from_the_loss_of_other_runs(log, tmp_path, capsys, grow):

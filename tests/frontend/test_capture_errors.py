@@ -132,7 +132,7 @@ def test_a_module_that_cannot_be_copied_is_refused():
     ("option", "value", "words"),
     [
         ("mode", "training", "mode 'training' is not known. Close names: train. Choose from: train, inference."),
-        ("optimizer", "adam-w", "optimizer 'adam-w' is not known. Close names: adamw, adam."),
+        ("optimizer", "adam-w", "optimizer 'adam-w' is not known. Close names: adamw, adam"),
         ("precision", "fp16", "precision 'fp16' is not known. Close names: "),
     ],
 )

@@ -333,7 +333,7 @@ def test_an_axis_that_a_tensor_does_not_have_is_told(tmp_path, op, attributes):
     graph = helper.make_graph(nodes, "broken", [given], [made], [weight, picked])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), tmp_path / "broken.onnx")
     axis = attributes.get("axis", 7)
-    with pytest.raises(CaptureError, match=rf"The {op} 'odd' asks for axis {axis} of a tensor that has 2\."):
+    with pytest.raises(CaptureError, match=rf"The {op} 'odd' asks for axis {axis} of a tensor with 2 dimensions"):
         tc.load_model(tmp_path / "broken.onnx")
 
 

@@ -66,7 +66,7 @@ def test_the_command_shows_its_errors_beside_those_published(trained, capsys, tm
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"method": "traincast"}, "mean nothing to traincast"),
+        ({"method": "traincast"}, "have no effect with traincast"),
         ({"method": "layerwise"}, "is not a file of weights"),
     ],
 )

@@ -175,5 +175,5 @@ def test_two_schedulers_cannot_write_one_log(tmp_path):
     with Store(tmp_path / "schedule.db") as store:
         first, second = (EventLog(store, read_environment()) for _ in range(2))
         first.add(START, "a")
-        with pytest.raises(StoreError, match="has an event 0 already"):
+        with pytest.raises(StoreError, match="already has an event 0"):
             second.add(START, "a")

@@ -128,7 +128,7 @@ def test_when_the_launcher_is_killed_its_processes_end_too(folder):
 
 
 def test_what_cannot_be_shared_is_refused_before_anything_is_started():
-    with pytest.raises(InputError, match="cannot be shared equally"):
+    with pytest.raises(InputError, match="cannot be split equally"):
         measure_processes("mnist_cnn", 7, n_processes=2)
 
 

@@ -19,7 +19,7 @@ from traincast.errors import FileFormatError, InputError
         (b"\x80\x04\x95\x10\x00\x00\x00.", "binary file"),
         (b"step,loss\nred,green\nblue,white\n", r"a header \(step, loss\) and no row with a number"),
         (b'step,loss\n1,"' + b"x" * 200_000 + b"\n", "is not a CSV table"),
-        (b"step,grad_norm\n1,2\n2,3\n", "no loss, accuracy or other metric that we know.*it has step"),
+        (b"step,grad_norm\n1,2\n2,3\n", "no loss, accuracy or other known metric.*it has step"),
         (b"step,loss\n1,nan\n2,nan\n", "with a finite value: it has step, loss"),
         (b"1,2\n3,4\n", "starts with numbers"),
         (b'"Step","a - loss","a - loss__MIN"\n1,,0.5\n2,,0.4\n', "columns for its runs and no value in them yet"),

@@ -248,7 +248,7 @@ def test_a_round_that_tells_no_bandwidth_does_not_spoil_the_others():
 
 
 def test_a_link_needs_two_sizes_and_a_time_that_grows():
-    with pytest.raises(InputError, match="two sizes or more"):
+    with pytest.raises(InputError, match="at least two sizes"):
         fit_link(2, [4096], [[1e-3]])
     with pytest.raises(InputError, match="longer with more bytes"):
         fit_link(2, [4096, 8192], [[1e-3], [1e-4]])

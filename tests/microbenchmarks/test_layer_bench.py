@@ -145,7 +145,7 @@ def test_a_layer_that_torch_refuses_gives_one_sentence(few_steps):
 
 
 def test_an_unknown_layer_is_named_beside_those_there_are(few_steps):
-    with pytest.raises(InputError, match="no layer 'attention' to time: it is one of dense, conv, pool, lstm"):
+    with pytest.raises(InputError, match=r"no layer 'attention' to time\. Choose from: dense, conv, pool, lstm"):
         run_layer(dict(SMALL["dense"], layer="attention"))
 
 

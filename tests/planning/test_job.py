@@ -89,7 +89,6 @@ def test_files_are_those_beside_the_job(tmp_path):
         ({"model": {"name": "x", "n_classes": [3]}}, "model.n_classes cannot be a list: it should be a whole number."),
         ({"training": {"batch": 8.5}}, "training.batch cannot be 8.5: it should be a whole number."),
         ({"training": {"batch": 8, "compiled": 1}}, "training.compiled cannot be 1: it should be true or false."),
-        ({"training": {}}, "training.batch is missing."),
         ({"cluster": {"on": []}}, "cluster.on cannot be a list: it should not be empty."),
         ({"cluster": {"on": "T4", "pue": 0.5}}, "cluster.pue cannot be 0.5: it should be 1 or more."),
         ({"limits": {"hours": "soon"}}, "limits.hours cannot be 'soon': it should be a number."),

@@ -186,7 +186,7 @@ def test_folders_that_cannot_be_trained_on_are_refused_in_one_sentence(tmp_path,
 
 
 def test_a_path_that_leads_nowhere_names_what_is_accepted(tmp_path):
-    with pytest.raises(InputError, match=r"'digits', 'cifar10' .*, or the path of an image folder"):
+    with pytest.raises(InputError, match=r"'digits', 'shapes', 'cifar10' .*, or the path of an image folder"):
         load_dataset(str(tmp_path / "nothing"))
     with pytest.raises(InputError, match="Close names: digits"):
         load_dataset("digit")

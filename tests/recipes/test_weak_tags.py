@@ -90,5 +90,5 @@ def test_a_share_of_noise_that_cannot_be_is_said(fraction):
 
 
 def test_a_share_of_tags_that_cannot_be_is_said():
-    with pytest.raises(InputError, match="tags that are dropped is at least 0 and below 1, not 1"):
+    with pytest.raises(InputError, match="tags that are dropped should be at least 0 and below 1, not 1"):
         Tagging(dropped_fraction=1.0)

@@ -160,7 +160,10 @@ def test_a_device_that_is_a_number_of_many_digits_is_damage(tmp_path):
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE environments SET content = ?", (f'{{"device": {"9" * 400}}}',))
         connection.commit()
-    with Store(path) as store, pytest.raises(FileFormatError, match=r"a\.db' is damaged: an environment is not what"):
+    with (
+        Store(path) as store,
+        pytest.raises(FileFormatError, match=r"a\.db' is damaged: an environment was not"),
+    ):
         store.groups()
 
 

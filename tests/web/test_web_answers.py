@@ -100,7 +100,7 @@ def test_a_model_is_a_name_and_never_a_path(client, model):
 @pytest.mark.parametrize("on", ["/tmp/cluster.toml", "cluster.toml", "this-machine", "4xcluster.toml", "no such GPU"])
 def test_a_place_is_a_name_and_never_a_file(client, on):
     sentence = problem(client, "forecast", model="resnet18", on=[on])
-    assert sentence.startswith(("No device or machine named", f"'{on}' is no place"))
+    assert sentence.startswith(("No device or machine named", f"'{on}' is not a place"))
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_a_place_is_a_name_and_never_a_file(client, on):
         ({"target": {"log": "log-0", "value": "high"}}, "Target (target.value) should be a number, not 'high'."),
         ({"target": 0.9}, "Target (target) should be a JSON object, not 0.9."),
         ({"price_usd_per_hour": -1}, "'price_usd_per_hour' should be above 0, not -1."),
-        ({"devices": "/etc/passwd"}, "'devices' is not an option of this question."),
+        ({"devices": "/etc/passwd"}, "'devices' is not a part of this question."),
         ({"batch_size": 0, "n_epochs": 0}, "not 0. (1 more field is wrong.)"),
         ({"on": ["9999xT4"]}, "'9999xT4' has 9,999 devices: the page answers for 1 to 512."),
         ({"model": "upload-0"}, "The upload 'upload-0' is no longer available: upload the file again."),

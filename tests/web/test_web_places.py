@@ -66,7 +66,7 @@ def test_a_count_that_cannot_be_is_told_as_one():
         place_of("0xT4")
     with pytest.raises(InputError, match="'99999xT4' has 99,999 devices: the page answers for 1 to 512"):
         place_of("99999xT4")
-    with pytest.raises(InputError, match="is no place"):
+    with pytest.raises(InputError, match="is not a place"):
         place_of("3 of T4")
 
 

@@ -10,6 +10,7 @@ from traincast.api.models import model_options
 from traincast.errors import InputError, ParameterError
 from traincast.options import catalog as o
 from traincast.options.question import question
+from traincast.report.input_files import is_there
 
 if TYPE_CHECKING:
     from traincast.forecasting.forecast import Forecast
@@ -104,7 +105,7 @@ def _check_measured(measured: str | Path | None, model: object, options: Mapping
             raise ParameterError("measured", HERE, "a trace has no module to run, so name a model or file.py:factory")
         if options["compiled"] or options["accumulation_steps"] > 1:
             raise ParameterError("measured", HERE, _ONE_PASS)
-    elif measured is not None and not Path(measured).exists():
+    elif measured is not None and not is_there(measured):
         raise InputError(f"There is no file '{measured}' with measurements.")
 
 

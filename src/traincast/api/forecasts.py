@@ -47,7 +47,7 @@ def forecast(model: o.Model, on: o.Place, batch_size: o.BatchSize, **options: Un
     from traincast.forecasting.sweep import forecast_step
 
     beside = _beside(options)
-    (asked,) = _questions(model, [on], batch_size, options)
+    (asked,) = questions_of(model, [on], batch_size, options)
     return beside.told(forecast_step(asked))
 
 
@@ -65,7 +65,7 @@ def forecasts(
         raise InputError(_NO_SWEEP)
     beside = _beside(options)
     each_once = list(dict.fromkeys(batch_sizes))
-    questions = _questions(model, list(dict.fromkeys(on)), each_once[0], options)
+    questions = questions_of(model, list(dict.fromkeys(on)), each_once[0], options)
     from traincast.forecasting.sweep import forecast_many as run  # once all names are looked up
 
     return tuple(beside.told(one) for one in run(questions, each_once).forecasts())
@@ -83,7 +83,7 @@ def _at_usual_batches(
     tokens_of(trace)
     whole = {**options, **dict.fromkeys(o.ModelOptions.__annotations__), "mode": "train"}  # it is what was asked for
     found = []
-    for asked in _questions(trace, list(dict.fromkeys(on)), _ANY_BATCH, whole):
+    for asked in questions_of(trace, list(dict.fromkeys(on)), _ANY_BATCH, whole):
 
         def ask(batch_size: int, asked: Question = asked) -> Forecast:
             return forecast_step(replace(asked, batch_size=batch_size))
@@ -104,7 +104,7 @@ def forecast_many(model: o.Model, on: o.Places, batch_sizes: o.BatchSizes, **opt
 
     if not len(batch_sizes):
         raise InputError(_NO_SWEEP)
-    return run(_questions(model, on, batch_sizes[0], options), batch_sizes)
+    return run(questions_of(model, on, batch_sizes[0], options), batch_sizes)
 
 
 _NO_SWEEP = "A sweep needs at least one device and one batch size."
@@ -192,7 +192,7 @@ def scale(
     places = find_places(on, gpus, link=link, devices_file=options["devices"])
     chosen, n_passes = choose_strategy(strategy, algorithm), options["accumulation_steps"]
     batches = choose_batches(batch_size, batch_size_per_gpu, n_most=places.counts[-1], n_passes=n_passes)
-    (asked,) = _questions(model, [places.by_count[1]], batches.of_all, {**options, "devices": None})
+    (asked,) = questions_of(model, [places.by_count[1]], batches.of_all, {**options, "devices": None})
     return run(replace(asked, strategy=chosen), places, batches)
 
 
@@ -213,7 +213,7 @@ def scale_many(
 
     places = [find_places(each, gpus, devices_file=options["devices"]) for each in on]
     first = [each.by_count[1] for each in places]
-    questions = _questions(model, first, options["accumulation_steps"], {**options, "devices": None})
+    questions = questions_of(model, first, options["accumulation_steps"], {**options, "devices": None})
     return run(questions, places, [choose_strategy(name) for name in strategies], batch_sizes)
 
 
@@ -236,7 +236,7 @@ def _length(trace: Trace, options: Mapping[str, Any]) -> dict[str, int]:
     return {} if n_samples is not None else {"n_samples": needed, "n_epochs": 1}
 
 
-def _questions(
+def questions_of(
     model: str | Path | Trace, places: Sequence[str | Cluster], batch_size: int, options: Mapping[str, Any]
 ) -> list[Question]:
     """The same run at several places. Names become what they stand for, with what had to be assumed for that.

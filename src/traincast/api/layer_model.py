@@ -66,9 +66,10 @@ def _rows(store: Path, kind: str) -> LayerRows | None:
     from traincast.kernels.layerwise.rows import layer_rows, read_columns
     from traincast.microbenchmarks.public_tables import write_public_tables
     from traincast.records.store import Store
+    from traincast.report.input_files import naming
 
     parts = []
-    with Store(store, create=False) as opened, tempfile.TemporaryDirectory() as folder:
+    with naming(store), Store(store, create=False) as opened, tempfile.TemporaryDirectory() as folder:
         for path in write_public_tables(opened.rows("layer"), folder):
             name = path.name.removesuffix(".csv.gz")
             if name.startswith(f"{kind}_"):

@@ -101,6 +101,7 @@ def export_tables(store: o.StoreToRead, folder: o.TablesFolder, *, kind: o.Recor
     """Writes layers and ops as tables with the columns of the public timings, and says which files."""
     from traincast.microbenchmarks.public_tables import write_public_tables
     from traincast.records.store import Store
+    from traincast.report.input_files import naming
 
-    with Store(store, create=False) as opened:
+    with naming(store), Store(store, create=False) as opened:
         return list(write_public_tables(opened.rows(kind), Path(folder)))

@@ -77,7 +77,16 @@ def _data(found: "tuple[Forecast, ...]", difference: "Difference | None", broken
     data: dict[str, Any] = answers[0] if len(answers) == 1 else {"forecasts": answers}
     if difference is not None:
         data["difference"] = difference.to_dict()
-    return {**data, "broken_limits": list(broken)}
+    return {**data, **_ways_out(found), "broken_limits": list(broken)}
+
+
+def _ways_out(found: "tuple[Forecast, ...]") -> dict[str, Any]:
+    """Of one answer that does not fit, as its table has them."""
+    if len(found) > 1 or found[0].fits:
+        return {}
+    from traincast.planning.ways_out import needs_way_out, ways_out
+
+    return {"ways_out": [way.to_dict() for way in ways_out(found[0])]} if needs_way_out(found[0]) else {}
 
 
 def _difference(earlier: dict[str, Any], found: "tuple[Forecast, ...]", source: str) -> "Difference":

@@ -63,6 +63,7 @@ class Question:
     pipeline_schedule: str = "1f1b"
     n_samples: int | None = None
     n_epochs: int = 1
+    n_tokens: int | None = None  # where the run was asked in tokens: samples and epochs are the same length in words
     input_samples_per_s: float | None = None
     price_usd_per_hour: float | None = None  # of a device; None: that of the cluster's machines, if it is known
     warnings: tuple[str, ...] = ()  # what was assumed while the names were looked up

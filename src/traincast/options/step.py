@@ -136,6 +136,24 @@ AccumulationSteps = Annotated[
 Counts = Annotated[
     bool, Option(help="Also how many parameters, gradients and optimizer states there are.", is_on_page=False)
 ]
+Largest = Annotated[
+    str,
+    Option(
+        help="What to make as large as fits: batch, or seqlen of a published language model.",
+        choices=("batch", "seqlen"),
+        is_on_page=False,
+    ),
+]
+MaybeLargest = Annotated[
+    str | None,
+    Option(
+        help="Instead: the largest batch, or the longest sequence (seqlen) of a published language model, that fits; "
+        "here --on may be several devices (8xA100-SXM4-80GB).",
+        choices=("batch", "seqlen"),
+        is_on_page=False,
+    ),
+]
+SmallestGpu = Annotated[bool, Option(help="Instead: the smallest GPU of the table that holds it.", is_on_page=False)]
 Method = Annotated[
     str,
     Option(

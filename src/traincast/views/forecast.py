@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from traincast.forecasting.forecast import Forecast, complete
 from traincast.report.document import Document
@@ -11,6 +12,10 @@ from traincast.units import show_bytes, show_duration
 from traincast.views.answer_rows import bound_table, energy_rows, target_rows
 from traincast.views.forecast_parts import phases_chart, run_note, settings_of, warnings_of
 from traincast.views.verdicts import bound_words, fit_of, with_spread
+from traincast.views.ways_out import ways_sentence, ways_table
+
+if TYPE_CHECKING:
+    from traincast.planning.ways_out import WayOut
 
 # How the numbers of a forecast read, in the order in which people ask for them.
 _ROWS: dict[str, tuple[str, Show]] = {
@@ -56,16 +61,30 @@ def _one(answer: Forecast, *, has_charts: bool) -> Document:
     rows = (*_number_rows(answer), *energy_rows(answer), *target_rows(answer))
     verdict, warnings, notes = _verdict(answer), warnings_of([answer]), (_busy(answer), *run_note([answer]))
     bounds = bound_table(answer.bound_s)
+    ways = _ways_out(answer)
     return Document(
         title=f"{where}, batch {answer.batch_size:,}",
         subtitle=subtitle,
         verdict=verdict,
         warnings=warnings,
-        notes=notes,
+        notes=(*ways_sentence(ways), *notes),
         assumptions=answer.assumptions,
-        tables=(Table(title="Forecast", columns=columns_of("what:, expected, p10, p90"), rows=rows), bounds),
+        tables=(
+            Table(title="Forecast", columns=columns_of("what:, expected, p10, p90"), rows=rows),
+            *ways_table(ways),
+            bounds,
+        ),
         charts=(phases_chart([answer], ["step"], title=f"One step of {where}"),) if has_charts else (),
     )
+
+
+def _ways_out(answer: Forecast) -> tuple[WayOut, ...]:
+    """Asked only where it does not fit: they are forecasts of their own."""
+    if answer.fits:
+        return ()
+    from traincast.planning.ways_out import ways_out
+
+    return ways_out(answer)
 
 
 def _number_rows(answer: Forecast) -> Iterator[Row]:
@@ -84,13 +103,16 @@ def _number_rows(answer: Forecast) -> Iterator[Row]:
 
 
 def _hidden(answer: Forecast) -> tuple[str, ...]:
-    """Numbers that say nothing beside others: the utilisation has one name, and one device is all devices."""
+    """Numbers that say nothing beside others: the utilisation has one name, one device is all devices, and
+    one epoch is the run."""
     names = ["mfu", "hfu"] if answer.tokens_per_s is None else ["flop_utilisation"]
     if not answer.question.trained_trace.graph.op_recomputed.any():
         names.append("hfu")
     if answer.question.n_devices == 1:
         names.append("tokens_per_s_per_device")
         names.append("device_hours")
+    if answer.question.n_epochs == 1:
+        names.append("epoch_s")
     return tuple(names)
 
 
@@ -106,18 +128,27 @@ _ADVICE = {
 
 
 def _verdict(answer: Forecast) -> str:
-    """Fits or not, what bounds it, and the numbers with their spread."""
+    """Fits or not, what bounds it, and the numbers with their spread; of language models first what is booked."""
     bound = bound_words(answer)
-    sentences = [
-        fit_of(answer),
-        f"{bound[0].upper()}{bound[1:]}.",
-        f"Step {with_spread(answer, 'step_s', 'duration')}.",
-    ]
+    bound = f"{bound[0].upper()}{bound[1:]}."
+    step = f"Step {with_spread(answer, 'step_s', 'duration')}."
+    run = []
     if answer.total_s is not None:
-        sentences.append(f"Run {with_spread(answer, 'total_s', 'duration')}.")
+        run.append(f"Run {with_spread(answer, 'total_s', 'duration')}.")
     if answer.cost_usd is not None:
-        sentences.append(f"Cost {with_spread(answer, 'cost_usd', 'usd')}.")
-    return " ".join(sentences)
+        run.append(f"Cost {with_spread(answer, 'cost_usd', 'usd')}.")
+    if answer.tokens_per_s is None:
+        return " ".join((fit_of(answer), bound, step, *run))
+    return " ".join((fit_of(answer), *_token_words(answer), *run, bound, step))
+
+
+def _token_words(answer: Forecast) -> Iterator[str]:
+    """Tokens a second, how well the devices are used, and how many hours of them the run takes."""
+    used = "" if answer.question.is_inference else f", MFU {show_value(answer.mfu, 'percent')}"
+    yield f"{with_spread(answer, 'tokens_per_s', 'ratio', ' tokens/s')}{used}."
+    if answer.device_hours is not None:
+        what = "GPU" if answer.question.device.kind == "gpu" else "device"
+        yield f"{with_spread(answer, 'device_hours', 'ratio', f' {what} hours')}."
 
 
 def _busy(answer: Forecast) -> str:

@@ -5,14 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from traincast.forecasting.forecast import PARTS, Forecast
+from traincast.forecasting.question import Question
 from traincast.report.chart import Chart, Series
-from traincast.units import show_things, show_usd
+from traincast.units import show_things, show_tokens, show_usd
 
 
 def settings_of(forecasts: Sequence[Forecast]) -> str:
     """Those that hold for all of them."""
     first, *others = (_settings(forecast) for forecast in forecasts)
     return ", ".join(part for part in first if all(part in other for other in others))
+
+
+def settings_of_run(question: Question) -> list[str]:
+    """Those that its memory depends on."""
+    settings = question.run_settings
+    parts = [settings.precision, question.update_name, *settings.extras]
+    if question.n_devices > 1:
+        parts.append(f"{question.strategy.name} on {show_things(question.n_devices, 'device')}")
+    return parts
 
 
 def _settings(forecast: Forecast) -> list[str]:
@@ -48,7 +58,16 @@ def run_note(forecasts: Sequence[Forecast]) -> tuple[str, ...]:
     prices = {forecast.question.run_price_usd_per_hour for forecast in forecasts}
     price = first.run_price_usd_per_hour if len(prices) == 1 else None
     at = "" if price is None else f" at {show_usd(price)} per hour"
-    return (f"The run is {show_things(first.n_epochs, 'epoch')} of {first.n_samples:,} samples{at}.",)
+    return (f"The run is {_length_of(first)}{at}.",)
+
+
+def _length_of(question: Question) -> str:
+    """In tokens where somebody asked in tokens, with the sequences that they are."""
+    n_samples, n_epochs = question.n_samples or 0, question.n_epochs
+    if question.n_tokens is None:
+        return f"{show_things(n_epochs, 'epoch')} of {n_samples:,} samples"
+    sequences = show_things(n_samples * n_epochs, "sequence")
+    return f"{show_tokens(question.n_tokens)} ({sequences} of {question.trace.tokens_per_sample:,})"
 
 
 def warnings_of(forecasts: Sequence[Forecast]) -> tuple[str, ...]:

@@ -88,7 +88,21 @@ def answer_memory(asked: Any, given: Given) -> bytes:
 
     on = None if asked.on is None else device_of(asked.on)
     found = estimate_memory(given.trace, on=on, **asked.options)
-    return shown(document_of(found), found.to_dict())
+    return shown(document_of(found), found.to_dict(), told=_of_one(asked))
+
+
+def _of_one(asked: Any) -> tuple[str, ...]:
+    """Several devices share what is reckoned here for one: the forecast may fit where this does not."""
+    from traincast.hardware.run_place import find_place
+
+    cluster = None if asked.on is None else find_place(place_of(asked.on)).cluster
+    if cluster is None or cluster.n_devices == 1:
+        return ()
+    return (
+        f"Warning: this is one {cluster.device.name} alone with the whole batch of {asked.batch_size:,}. The forecast "
+        f"has the memory of each of the {cluster.n_devices:,} devices, which share the batch and what the strategy "
+        "shards.",
+    )
 
 
 def answer_layers(asked: Any, given: Given) -> bytes:
@@ -115,8 +129,19 @@ def answer_scale(asked: Any, given: Given) -> bytes:
 
     options = asked.options
     counts = options.pop("n_devices")
-    found = scale(given.trace, place_to_scale(asked.on), None if counts is None else sorted(set(counts)), **options)
+    place = place_to_scale(asked.on)
+    counts = _counts_with_samples(place, options) if counts is None else sorted(set(counts))
+    found = scale(given.trace, place, counts, **options)
     return shown(document_of(found), found.to_dict())
+
+
+def _counts_with_samples(place: str, options: dict[str, Any]) -> list[int] | None:
+    """No more devices than the batch has samples; None where it has enough for all."""
+    from traincast.forecasting.scale_places import find_places
+
+    counts = find_places(place).counts
+    fed = [n for n in counts if n * options["accumulation_steps"] <= options["batch_size"]]
+    return None if len(fed) == len(counts) else fed or None
 
 
 def answer_plan(asked: Any, given: Given) -> bytes:

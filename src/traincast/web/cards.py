@@ -46,6 +46,14 @@ def _rows(forecast: Forecast) -> list[dict[str, str]]:
     usable = show_value(forecast.question.device.usable_memory_bytes, "bytes")
     verdict = f"fits in {usable}" if forecast.fits else f"does NOT fit in {usable}"
     rows.append({"label": "memory", "value": show_value(forecast.peak_memory_bytes, "bytes"), "detail": verdict})
-    speed = f"{show_value(forecast.samples_per_s, 'ratio')} samples/s"
-    rows.append({"label": "speed", "value": speed, "detail": f"bound by {forecast.bound_by}"})
+    rows.append(_speed(forecast))
     return rows
+
+
+def _speed(forecast: Forecast) -> dict[str, str]:
+    """In tokens, with the utilisation, of what reads them."""
+    bound = f"bound by {forecast.bound_by}"
+    if forecast.tokens_per_s is None:
+        return {"label": "speed", "value": f"{show_value(forecast.samples_per_s, 'ratio')} samples/s", "detail": bound}
+    used = f"MFU {show_value(forecast.mfu, 'percent')}, {bound}"
+    return {"label": "speed", "value": f"{show_value(forecast.tokens_per_s, 'ratio')} tokens/s", "detail": used}

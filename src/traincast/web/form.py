@@ -40,10 +40,12 @@ def _html(one: Declared, words: list[str]) -> str:
         return f'{tag}<input name="{one.name}" type="checkbox" title="{title}"> {label}</label>'
     choices = one.option.choices_on_page or one.option.choices
     if choices:
-        options = "".join(f"<option>{escape(name)}</option>" for name in choices)
-        return (
-            f'{tag}{label} <select name="{one.name}"><option value="">{_AS_CAPTURED}</option>{options}</select></label>'
-        )
+        usual = one.default or _AS_CAPTURED
+        others = "".join(f"<option>{escape(name)}</option>" for name in choices if name != usual)
+        options = f'<option value="">{escape(usual)}</option>{others}'
+        return f'{tag}{label} <select name="{one.name}" title="{title}">{options}</select></label>'
+    if one.type_text.startswith("str"):
+        return f'{tag}{label} <input name="{one.name}" maxlength="40" spellcheck="false" title="{title}"></label>'
     is_whole = "int" in one.type_text
     least, most = page_bounds(one)
     attributes: dict[str, Any] = {

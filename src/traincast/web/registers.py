@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from traincast.web.replies import DeviceName, MachineName, ModelName, ModelNames, PlaceNames
+from traincast.web import usual_runs
+from traincast.web.replies import DeviceName, MachineName, ModelName, ModelNames, PlaceNames, UsualRun
+from traincast.web.usual_runs import usual_run
 
 if TYPE_CHECKING:
     from traincast.frontend.models.named import NamedModel
@@ -17,10 +20,13 @@ def model_names() -> ModelNames:
     from traincast.frontend.models.named import named_models
     from traincast.frontend.models.registry import ZOO
 
-    known: list[ZooModel | NamedModel] = [*ZOO.values(), *named_models().values()]
-    return ModelNames(
-        models=[ModelName(name=one.name, title=one.title, n_parameters=one.n_parameters) for one in known]
-    )
+    zoo, named = ZOO.values(), named_models().values()
+    return ModelNames(models=[*(_model(one, None) for one in zoo), *(_model(one, usual_run(one)) for one in named)])
+
+
+def _model(one: ZooModel | NamedModel, usual: usual_runs.UsualRun | None) -> ModelName:
+    told = None if usual is None else UsualRun(**asdict(usual))
+    return ModelName(name=one.name, title=one.title, n_parameters=one.n_parameters, usual=told)
 
 
 @lru_cache(maxsize=1)

@@ -71,12 +71,26 @@ class Shown(BaseModel):
     data: dict[str, Any] = Field(description="Raw values in base units, with the unit in each name.")
 
 
+class UsualRun(BaseModel):
+    """How a published language model is usually trained, by the names of the options."""
+
+    on: str = Field(description="A place.")
+    batch_size: int = Field(description="Sequences of one update.")
+    seqlen: int = Field(description="Tokens in a sequence.")
+    n_tokens: int = Field(description="Tokens of the run: 20 a parameter.")
+    precision: str = Field(description="As the model's own default.")
+    optimizer: str = Field(description="As the model's own default.")
+    strategy: str | None = Field(description="How several devices share the work; null for one.")
+    recompute: str | None = Field(description="Activations that are made again; null for none.")
+
+
 class ModelName(BaseModel):
     """A model that questions can name."""
 
     name: str = Field(description="The name to use as `model`.")
     title: str = Field(description="The name in full.")
     n_parameters: int | None = Field(description="Trainable parameters.")
+    usual: UsualRun | None = Field(description="Of a published language model; null for others.")
 
 
 class ModelNames(BaseModel):

@@ -481,5 +481,5 @@ def test_a_run_is_laid_over_others_as_soon_as_the_steps_of_an_epoch_are_known():
 
 
 def test_an_earlier_run_that_is_too_short_is_refused_by_name():
-    with pytest.raises(InputError, match=r"'run\.csv' has 3 finite points of 'loss', and a run that"):
+    with pytest.raises(InputError, match=r"'run\.csv' has 3 finite points of 'loss', but a run to compare with"):
         status_of(log_of(), LogQuestion(total_steps=2000, like=(log_of(steps=STEPS[:3]),)))

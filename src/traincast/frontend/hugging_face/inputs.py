@@ -27,7 +27,7 @@ PADDED_POSITIONS = {
 }
 PADDED_POSITIONS |= {"data2vec-text", "ibert", "mpnet", "xmod", "luke", "esm"}
 TEXT, IMAGE, SPECTROGRAM, SOUND = "input_ids", "pixel_values", "input_features", "input_values"
-OWN_FILE = "build the model in Python and capture it (file.py:factory)"
+OWN_FILE = "build the model in Python and capture it with traincast.capture"
 CLASSIFYING = ("classification", "token-classification")
 
 

@@ -3,6 +3,7 @@
 import { call, isModel, onSlow, sentenceOf, upload } from "./calls.js";
 import {
   choiceFromLink, fillForm, labelOf, linkOf, questionsOf, readForm, targetHint, targetOf, whyNoPlaces,
+  withUsualRun,
 } from "./choice.js";
 import { make, showAnswer, showHint, showProblem, waiting } from "./view.js";
 
@@ -16,7 +17,7 @@ let reading = new AbortController(); // of a log
 const sending = { model: new AbortController(), log: new AbortController() }; // files that are uploaded to be kept
 let wrongPlaces = new Set();
 let logFile = null;
-let titles = new Map();
+let titles = new Map(), usualRuns = new Map(); // of models
 let timer = 0;
 
 // `known` is what the forecast could not be told for: it is not repeated in every section.
@@ -78,6 +79,16 @@ function changed() {
   byId("forget-log").hidden = !choice.log;
   clearTimeout(timer);
   timer = setTimeout(() => (form.checkValidity() ? askAll() : tellInvalid()), 250);
+}
+
+// Another model may be trained in another way: images have samples, language models tokens.
+function takeUsualRun() {
+  const model = form.elements.model.value.trim();
+  const usual = usualRuns.get(model), before = usualRuns.get(choice.model);
+  if (model === choice.model || (!usual && !before)) return;
+  choice = withUsualRun({ ...readForm(form, choice), model, name: "" }, usual, before);
+  fillForm(form, choice);
+  showPlaces();
 }
 
 // Old answers must not be taken for those to what the form says now.
@@ -209,6 +220,7 @@ function listen() {
     if (results.getBoundingClientRect().top > innerHeight / 2) results.scrollIntoView(); // on a phone they are far below
   });
   form.addEventListener("change", (event) => {
+    if (event.target.name === "model") takeUsualRun();
     if (event.target.name) changed();
     if (logFile && ["target", "metric"].includes(event.target.name)) readLog();
   });
@@ -289,6 +301,7 @@ async function start() {
   onSlow((sentence) => { status.textContent = sentence; });
   try {
     const [models, places] = await Promise.all([call("api/models"), call("api/devices")]);
+    usualRuns = new Map(models.models.map((model) => [model.name, model.usual]));
     titles = new Map(models.models.map((model) => [model.name, model.title]));
     byId("models").append(...models.models.map((model) => make("option", { value: model.name, text: model.title })));
     byId("places").append(

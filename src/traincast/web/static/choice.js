@@ -5,14 +5,19 @@ const UPLOADS = ["name", "log", "log_name"];
 const NOTHING_UPLOADED = Object.fromEntries(UPLOADS.map((name) => [name, ""]));
 const START = {
   model: "resnet50", on: ["g4dn.xlarge", "g5.xlarge", "p5.4xlarge"], batch_size: "128", n_samples: "1281167", n_epochs: "90",
+  n_tokens: "", seqlen: "", strategy: "", recompute: "", adapter: "", stack: "",
   precision: "amp-fp16", optimizer: "", compiled: false, target: "", metric: "", deadline_h: "24", budget_usd: "", provider: "",
   spot: false, ...NOTHING_UPLOADED,
 };
-const TEXTS = ["batch_size", "n_samples", "n_epochs", "precision", "optimizer", "target", "metric", "deadline_h", "budget_usd",
+const TEXTS = ["batch_size", "n_samples", "n_epochs", "n_tokens", "seqlen", "strategy", "precision", "optimizer", "recompute",
+  "adapter", "stack", "target", "metric", "deadline_h", "budget_usd",
   "provider"];
 const CHECKS = ["compiled", "spot"];
 const KNOWN = new Set(["model", "on", ...UPLOADS, ...TEXTS, ...CHECKS]);
 const PERCENT = /^(.*?)\s*%$/;
+const SIZES = { k: 1e3, M: 1e6, B: 1e9, G: 1e9, T: 1e12 };
+const OF_A_RUN = ["batch_size", "n_samples", "n_epochs", "n_tokens", "seqlen", "strategy", "precision", "optimizer", "recompute",
+  "adapter", "stack", "deadline_h"];
 const LONGEST = 80; // letters of a place
 export const MOST_PLACES = 8;
 
@@ -21,6 +26,32 @@ export function whyNoPlaces(names) {
   const long = names.find((name) => name.length > LONGEST);
   if (long) return `'${long.slice(0, 20)}…' is longer than the name of any place.`;
   return names.length > MOST_PLACES ? `At most ${MOST_PLACES} places are compared: remove one first.` : "";
+}
+
+// The choice for another model: a language model starts with its usual run, and what comes after one with what the page
+// starts with. Places that somebody chose stay; `before` is the usual run of the model that was there.
+export function withUsualRun(choice, usual, before) {
+  if (!usual && !before) return choice;
+  const own = [START.on, before ? [before.on] : []].every((places) => String(places) !== String(choice.on));
+  const run = Object.fromEntries(OF_A_RUN.map((name) => [name, usual ? "" : START[name]]));
+  if (usual) {
+    for (const name of OF_A_RUN) run[name] = String(usual[name] ?? "");
+    run.n_epochs = "1";
+    run.n_tokens = inWords(usual.n_tokens);
+  }
+  return { ...choice, ...run, on: own ? choice.on : usual ? [usual.on] : [...START.on] };
+}
+
+// 160000000000 reads '160B'.
+function inWords(tokens) {
+  const unit = ["T", "B", "M", "k"].find((name) => tokens >= SIZES[name]);
+  return unit ? `${tokens / SIZES[unit]}${unit}` : String(tokens);
+}
+
+// '15T' is 15,000,000,000,000.
+function tokensOf(text) {
+  const unit = text.match(/[kMBGT]$/)?.[0];
+  return text ? Math.round(Number.parseFloat(text) * (unit ? SIZES[unit] : 1)) : null;
 }
 
 // A link holds the whole choice; what it leaves out is empty, unless it is no link to a choice at all.
@@ -94,26 +125,36 @@ export function targetOf(choice) {
 // One body a question; null where a question cannot be asked yet, with the reason beside it. `first` is the place that
 // questions about one place are asked about.
 export function questionsOf(choice, first = choice.on[0]) {
-  const base = given({
+  const model = given({
     model: choice.model, batch_size: number(choice.batch_size), precision: choice.precision, optimizer: choice.optimizer,
+    seqlen: number(choice.seqlen),
   });
-  const step = { ...base, compiled: choice.compiled };
-  const length = given({ n_samples: number(choice.n_samples), n_epochs: number(choice.n_epochs) });
+  const base = { ...model, ...given({ recompute: choice.recompute, adapter: choice.adapter, stack: choice.stack }) };
+  const step = { ...base, ...given({ strategy: choice.strategy }), compiled: choice.compiled };
+  const n_tokens = tokensOf(choice.n_tokens);
+  const length = given({ n_samples: number(choice.n_samples), n_epochs: number(choice.n_epochs), n_tokens });
+  const whole = planned(length, choice); // a plan is made for samples
   const target = choice.log && choice.target ? given({ log: choice.log, ...targetOf(choice) }) : null;
   const noPlace = { why: "Add a device or a machine first." };
   return {
     forecast: first ? { body: given({ ...step, ...length, on: choice.on, target }) } : noPlace,
     memory: { body: given({ ...base, on: first ?? null }) },
     explain: first ? { body: { ...step, on: first } } : noPlace,
-    layers: { body: given({ ...base, on: first ?? null }) },
+    layers: { body: given({ ...model, on: first ?? null }) },
     scale: first ? { body: { ...step, ...length, on: first } } : noPlace,
-    plan: choice.n_samples
-      ? { body: { ...step, ...length, spot: choice.spot, ...given({
+    plan: whole.n_samples
+      ? { body: { ...step, ...whole, spot: choice.spot, ...given({
         target,
         deadline_s: choice.deadline_h ? 3600 * Number(choice.deadline_h) : null,
         budget_usd: number(choice.budget_usd), provider: choice.provider }) } }
-      : { why: "A plan needs the samples of one epoch." },
+      : { why: "A plan needs the samples of one epoch, or the tokens of the run and the length of a sequence." },
   };
+}
+
+// A run in tokens as the sequences that they are.
+function planned({ n_tokens, ...length }, choice) {
+  const isInTokens = n_tokens && choice.seqlen && !length.n_samples;
+  return isInTokens ? { n_samples: Math.ceil(n_tokens / number(choice.seqlen)), n_epochs: 1 } : length;
 }
 
 // What becomes of the target, in a sentence. `metric` is what it was taken for.

@@ -13,6 +13,7 @@ from lab.accuracy.modern.memory_sight import of_memory, of_mlps
 from lab.accuracy.modern.mlp_rows import mlp_row
 from lab.accuracy.modern.model_rows import example_row, mlperf_row
 from lab.accuracy.modern.model_sight import of_models
+from traincast.memory.overhead import overhead_of
 
 SMALL = {
     "layers": 2, "hidden": 64, "heads": 2, "kv_heads": 2, "ffn": 256, "vocab": "tokenizer", "gated_mlp": False,
@@ -54,7 +55,7 @@ def test_collectives_that_turn_once_carry_half_of_an_all_reduce(name):
     seconds, nominal = ask_collective(collective(collective=name))
 
     assert nominal == pytest.approx(ask_collective(collective())[1] / 2)
-    assert seconds == pytest.approx(ask_collective(collective())[0] / 2, rel=0.01)
+    assert 0 < seconds < 0.8 * ask_collective(collective())[0]  # a copy of one's own part is on top
 
 
 def test_collectives_are_sets_of_an_operation_a_gpu_and_small_or_large_vectors():
@@ -128,10 +129,13 @@ def test_memory_of_a_run_is_asked_without_the_context_that_pytorch_does_not_coun
     trace.save(tmp_path / f"{row.trace}.trace")
     answer = tc.forecast(trace, "8xA100-SXM4-80GB", 32, precision="amp-bf16", optimizer="adamw")
 
+    question = answer.question
+    context = overhead_of(question.graph, question.micro_batch_size, device=question.device).context_bytes
+
     (scored,), count = of_memory("megatron_golden.csv.gz", [row, row, megatron(model="mimo/one")], tmp_path)
 
     assert scored.name == "megatron_golden: decoders, whole"
-    assert scored.predicted.tolist() == [answer.peak_memory_bytes - 450 * 2**20]
+    assert scored.predicted.tolist() == [answer.peak_memory_bytes - context]
     assert scored.baseline[0] == 16 * row.row.architecture.n_parameters
     assert (count.n_rows, count.not_asked) == (3, {"no decoder or encoder of attention alone": 1})
 

@@ -360,7 +360,7 @@ def test_rates_go_where_their_values_went():
 def test_that_the_schedule_is_a_guess_is_told():
     losses = power(STEPS)
     told = tc.fit_curve(STEPS, losses, total_steps=8_000).warnings
-    assert any("no fall of the rate is assumed" in one for one in told)
+    assert any("no fall of it is assumed" in one for one in told)
     assert tc.fit_curve(STEPS, losses, total_steps=8_000, learning_rate="constant").warnings == ()
     assert any("Neither the length" in told for told in tc.fit_curve(STEPS, losses).warnings)
     assert tc.fit_curve(STEPS, losses, learning_rate="constant").warnings == ()

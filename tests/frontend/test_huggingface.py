@@ -245,7 +245,7 @@ def test_a_file_that_is_no_config_is_named_in_one_line(tmp_path, text, says):
 def test_what_cannot_be_built_says_why_and_what_to_do(config_file, tmp_path):
     with pytest.raises(UnknownModelError, match="There is no file"):
         read_config(tmp_path / "absent.json")
-    with pytest.raises(CaptureError, match=r"no model type 'mystery'.*never runs.*file\.py:factory"):
+    with pytest.raises(CaptureError, match=r"no model type 'mystery'.*never runs.*traincast\.capture"):
         read_config(config_file("mystery", auto_map={"AutoModel": "evil.Model"}))
     with pytest.raises(CaptureError, match=r"BertForMultipleChoice.*choose a head"):
         read_config(config_file("bert", architectures=["BertForMultipleChoice"]))

@@ -215,14 +215,14 @@ def test_a_batch_that_does_not_fit_is_shared_by_passes_that_need_not_divide_it(w
 
 
 def test_a_training_runs_on_the_types_that_it_fits_on(written):
-    """GPT-2 XL fits on one V100, but not with another beside it; llama-1b on none."""
+    """GPT-2 XL fits on a V100, a batch of four on one RTX 3090 but not with another beside it; llama-1b on no P4."""
     path = written(FORECAST + "a,0,gpt2-xl,1,1000,1,1\n")
     schedule = api.simulate(path, "1x2xV100-SXM2-16GB+1x1xA100-SXM4-80GB", policy="fifo", interval_s=0)
     assert [span.placement for span in schedule.spans] == [((1, 1),)]
     assert len(api.simulate(path, "1x2xV100-SXM2-16GB", policy="optimus").spans) == 1
-    two = written(FORECAST + "a,0,gpt2-xl,2,1000,1,2\n")
+    two = written(FORECAST + "a,0,gpt2-xl,4,1000,1,2\n")
     with pytest.raises(FileFormatError, match="line 2: 2 devices: 'gpt2-xl' fits on at most 1 of a type"):
-        api.simulate(two, "1x2xV100-SXM2-16GB", policy="fifo")
+        api.simulate(two, "1x2xRTX-3090", policy="fifo")
     large = written(FORECAST + "a,0,llama-1b,8,1000,1,1\n")
     with pytest.raises(FileFormatError, match="line 2: 'llama-1b' does not fit on P4, even with one sample at a time"):
         api.simulate(large, "1x1xP4", policy="fifo")

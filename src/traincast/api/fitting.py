@@ -4,6 +4,7 @@ it?"""
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from traincast.api.forecasts import forecast, questions_of
@@ -11,8 +12,6 @@ from traincast.errors import InputError
 from traincast.options import catalog as o
 from traincast.options.option import declared
 from traincast.options.question import question
-from traincast.trace.check import MAX_BATCH_SIZE
-from traincast.trace.trace import Trace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from traincast.forecasting.question import Question
     from traincast.forecasting.smallest_gpu import SmallestGpu
     from traincast.frontend.models.named import NamedModel
+    from traincast.trace.trace import Trace
 
 _SHORTEST_TRIED = 128  # tokens: shorter sequences are no training
 
@@ -53,6 +53,8 @@ def largest_that_fits(
         return find_largest(what, at_length, least=min(_SHORTEST_TRIED, named.positions), limit=named.positions)
     if batch_size is not None:
         raise InputError("The largest batch is what is asked for: leave the batch out.")
+    from traincast.trace.check import MAX_BATCH_SIZE
+
     first = _question(model, on, None, asked)
     each = first.n_replicas
     limit = MAX_BATCH_SIZE // each * each
@@ -80,9 +82,10 @@ def _of_any_length(model: object, options: Mapping[str, Any]) -> NamedModel:
     """Of a published model, whose shipped trace holds for any length: other models would be captured anew each time."""
     from traincast.frontend.models.named import find_named
 
-    named = None if isinstance(model, Trace) else find_named(str(model))
+    is_text = isinstance(model, (str, Path))
+    named = find_named(str(model)) if is_text else None
     if named is None or named.seqlen is None:
-        name = model.name if isinstance(model, Trace) else model
+        name = model if is_text else getattr(model, "name", model)
         raise InputError(
             f"The longest sequence can be asked of published language models by name (docs/models.md), and '{name}' "
             "is none: ask for the memory at several lengths instead."
@@ -94,6 +97,8 @@ def _of_any_length(model: object, options: Mapping[str, Any]) -> NamedModel:
 
 def _question(model: Any, on: Any, batch_size: int | None, options: Mapping[str, Any]) -> Question:
     """What is not asked here is as usual: it changes no byte. Without a batch one sample on each device."""
+    from traincast.trace.check import MAX_BATCH_SIZE
+
     usual = {one.name: one.default for one in declared(forecast)}
     any_batch = MAX_BATCH_SIZE if batch_size is None else batch_size
     (found,) = questions_of(model, [on], any_batch, {**usual, **options})

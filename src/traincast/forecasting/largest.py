@@ -52,6 +52,18 @@ class Largest:
         """The largest run that fits, or the smallest that does not."""
         return (self.best or self.tried[0]).question
 
+    def _repr_html_(self) -> str:
+        from traincast.report.notebook import to_notebook
+        from traincast.units import show_bytes, show_integer
+
+        rows = [
+            (show_integer(one.value), show_bytes(one.peak_memory_bytes), "yes" if one.fits else "no")
+            for one in self.tried
+        ]
+        name = "batch" if self.what == "batch" else "sequence length"
+        title = f"Largest {name} of {self.question.trace.name} on {self.question.place}"
+        return to_notebook(title, rows, header=(name, "memory", "fits"))
+
     def to_dict(self) -> dict[str, Any]:
         """What --json prints."""
         question, shown = self.question, self.best or self.tried[0]

@@ -46,6 +46,14 @@ class SmallestGpu:
     def smallest(self) -> Holder | None:
         return next((one for one in self.gpus if one.fits), None)
 
+    def _repr_html_(self) -> str:
+        from traincast.report.notebook import to_notebook
+        from traincast.units import show_bytes
+
+        rows = [(one.device.name, show_bytes(one.peak_memory_bytes), "yes" if one.fits else "no") for one in self.gpus]
+        title = f"GPUs that hold {self.question.trace.name}, batch {self.question.batch_size:,}"
+        return to_notebook(title, rows, header=("GPU", "memory", "fits"))
+
     def to_dict(self) -> dict[str, Any]:
         """What --json prints."""
         question = self.question

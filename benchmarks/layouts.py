@@ -163,8 +163,9 @@ def page(seen: Sequence[Seen], missing: Counter[str], scores: dict[str, Score]) 
         "stage's. One form was dropped: Megatron's joined kernels dispatched as eager ops (order of vtrain-single 74 "
         "instead of 77 %).",
         "Not mended: `vtrain-single` has small models whose pass takes 70 ms and more on 20 layers however "
-        "they are cut, which is the host's time, several times what our eager host needs. `bigscience-tr11` "
-        "has shapes that miss tiles and a network of Omni-Path, and is still forecast fast. What is left on "
+        "they are cut: perhaps the host's time, several times what our eager host needs (looked at in one case, not "
+        "verified). `bigscience-tr11` is still forecast fast; shapes that miss tiles and its Omni-Path network may be "
+        "why, which was not checked. What is left on "
         "H100 in bf16 is mostly matrix products, forecast at 53 % of the peak. InternEvo on 1,024 GPUs: "
         "ZeRO-1 over 8 is asked as over all.",
         "Assumed where a source does not tell: no recomputation (`nemo`, `megatron-core`), a micro batch of 1 "

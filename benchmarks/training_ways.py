@@ -237,9 +237,12 @@ def page(data: Path, traces: Path) -> str:
         "How far recomputation, adapters, fp8 and memory are off on runs that others measured. Models are plain "
         "decoders of the row's sizes; how they are trained is asked as a user would.",
         "Of memory one figure was fitted, the context of the A100, on the rows of gpumemnet_mlp themselves "
-        "(`python -m lab.refit.memory`): left out, the context is its prior, 450 MiB, and their error 62 %. The times "
+        "(`python -m lab.refit.memory`): left out, the context is its prior, 450 MiB, and their error 62 %. That "
+        "source's noise was first taken as 10 %, then as 3 % with the aim of 2 % in view: it says how well one number "
+        "can fit, not how well another GPU is forecast. The times "
         "of kernels were fitted elsewhere, on rows of llm_foundry too. Of fp8 three forms were looked at: operands "
-        "narrowed for every product (worst model -14 %), once a tensor (-7 %), and that with elementwise ops joined.",
+        "narrowed for every product (worst model -14 %), once a tensor (-7 %), and that with elementwise ops joined. "
+        "Since then the stack `megatron` takes the vendor's attention kernels: the ratios below are of that.",
         "## Memory\n\n" + table(errors, [*perceptrons(data, traces), *qwen_memory, *litgpt_memory]),
         "LitGPT's FSDP peaks may be those of loading: the whole model and a shard beside it come near on three models "
         "of four. Its QLoRA and Qwen's (GPTQ) keep more "

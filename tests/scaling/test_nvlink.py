@@ -76,7 +76,7 @@ def test_more_bytes_never_take_less_time_over_nvlink(n_bytes, more, n):
 
 @pytest.mark.parametrize(
     ("place", "collective", "n_bytes", "low_us", "high_us"),
-    [  # measured, and within a fifth of it: openxla/xla's table of collectives, and nccl-tests on a DGX A100
+    [  # measured, and within a fifth of it: openxla/xla's table of collectives, which the fit has seen
         ("8xH100-SXM5-80GB", collectives.ring_all_gather, 256 * MIB, 583, 875),
         ("8xH100-SXM5-80GB", collectives.ring_reduce_scatter, 256 * MIB, 617, 925),
         ("64xGB200", collectives.all_to_all, 4 * GIB, 5300, 7944),

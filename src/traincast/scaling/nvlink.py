@@ -13,7 +13,8 @@ from traincast.hardware.device import Device
 from traincast.hardware.link import Link
 from traincast.scaling.collectives import Protocol, Wire
 
-# NVIDIA/nccl src/graph/tuning.cc, ring: start of a collective, and a hop over NVLink (read 2026-11-19, at b6475625).
+# NVIDIA/nccl src/graph/tuning.cc, ring: start of a collective, and a hop over NVLink. As in v2.28.7, by public copies
+# of the file (read 2026-11-20); the older 01afd20 starts LL with 3.6 and LL128 with 10 us.
 _LL_S, _LL128_S, _SIMPLE_S = (6.6e-6, 0.6e-6), (14.0e-6, 1.9e-6), (8.4e-6, 3.4e-6)
 _LL128_SHARE = 120 / 128  # eight bytes of each 128 are a flag
 
